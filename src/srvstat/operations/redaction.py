@@ -128,9 +128,7 @@ class KeyFilter(NamedTuple):
         return self.hide(kept).decode("utf-8", "backslashreplace")
 
     def hide_method(self, method: str) -> str:
-        """Return a method without characters that are invalid in a method, and without the text
-        after them, which may be a query.
-        """
+        """Return a method, cut off at the first invalid character: the rest may be a query."""
         return _REST_OF_METHOD.sub("…", self.hide_text(method))
 
     def hide_reason(self, reason: str) -> str:

@@ -1,8 +1,8 @@
-"""Derive the rows of `blocks` from the observations of a server, and decode them again.
+"""Derive a server's `blocks` rows from its observations, and decode them again.
 
-A build, an update, a bundle and a shard store what `derive` returns; `snapshot verify` compares it
-with what is stored. There are no totals of days or hours: reading whole blocks with numpy is as
-fast, and code that computes a figure from arrays reads like its definition.
+Builds, updates, bundles and shards store what `derive` returns; `snapshot verify` compares it with
+the stored rows. There are no daily or hourly totals: reading whole blocks with numpy is as fast,
+and code that computes a statistic from arrays reads like its definition.
 """
 
 import math
@@ -19,11 +19,11 @@ from srvstat.snapshot import rows
 
 _STEPS = np.arange(rows.BLOCK_SIZE) // rows.MARK_STEP
 _FEW = 16
-"""So many times show in general that their greatest common divisor is 1."""
+"""The number of times sampled to find that their GCD is 1."""
 
 
 class Observations(NamedTuple):
-    """Observations in ascending order of instants (Unix milliseconds): arrays of equal length."""
+    """Observations in ascending order of time (Unix milliseconds), as arrays of equal length."""
 
     instants: Numbers
     players: Numbers
@@ -38,20 +38,22 @@ def join(parts: Sequence[Observations]) -> Observations:
 
 
 class Kept(NamedTuple):
-    """What the blocks of a server before one of them add to its row, and to the next block."""
+    """Running totals of a server's earlier blocks."""
 
     first_observed_at: int | None
     last_players: int | None
     player_sum: int
     counts: Numbers
-    """`counts[v]` observations have at most `v` players, for all `v` below COUNTED."""
+    """`counts[v]`: the number of observations with at most `v` players, for each `v` below
+    COUNTED.
+    """
     ends: list[int]
     peaks: list[int]
     digests: bytes
 
 
 def keep_blocks(row: rows.ServerRow, block: rows.Block) -> Kept:
-    """Return what to keep of a server before one of its blocks, read with its counts."""
+    """Return the running totals before a block, which was read with its counts."""
     number = block.number
     counts = np.zeros(rows.COUNTED, np.int64)
     stored = _unpack(block.counts_before or b"", rows.choose_width(number * rows.BLOCK_SIZE))
@@ -77,9 +79,9 @@ def derive(
     take: Callable[[rows.Block], object],
     kept: Kept = KEPT_NOTHING,
 ) -> rows.ServerRow:
-    """Call `take` with each block of a server, and return its row with the columns derived.
+    """Call `take` with each block of a server, and return its row with the derived columns.
 
-    With `kept`, the observations are those from one of its blocks on.
+    `kept`: the running totals of earlier blocks; the observations then start with the next block.
     """
     first, last_players, total, counts, ends, peaks, kept_digests = kept
     ends, peaks, digests = [*ends], [*peaks], bytearray(kept_digests)
@@ -130,7 +132,7 @@ def derive(
 
 
 def _count(players: Numbers, peak: int, counts: Numbers) -> tuple[bytes, Numbers]:
-    """Return the marks of a block, and the counts after it; `counts` are those before it."""
+    """Return a block's marks and the updated counts. `counts` includes all earlier blocks."""
     values, steps = players, _STEPS[: len(players)]
     number = int(steps[-1]) + 1
     if peak >= rows.COUNTED:
@@ -157,7 +159,10 @@ def _pack_mark_sums(players: Numbers) -> bytes:
 
 
 def _pack_counts(counts: Numbers, observations: int) -> bytes:
-    """Pack the counts of a number of observations, up to the greatest value counted."""
+    """Pack counts up to the greatest counted value.
+
+    The width follows from the number of observations.
+    """
     length = int(np.searchsorted(counts, counts[-1])) + 1 if counts[-1] else 0
     return _pack(counts[:length], rows.choose_width(observations))
 
@@ -171,7 +176,7 @@ def _unpack(packed: bytes, width: int) -> npt.NDArray[Any]:
 
 
 def decode_blocks(server: rows.ServerRow, blocks: Iterable[rows.Block]) -> Iterator[Observations]:
-    """Yield the observations of successive blocks of a server.
+    """Yield the observations of a server's successive blocks.
 
     Raises ForgedRowError for impossible values; numpy raises ValueError.
     """
@@ -185,7 +190,7 @@ def decode_blocks(server: rows.ServerRow, blocks: Iterable[rows.Block]) -> Itera
 
 
 def _decode(block: rows.Block, end: int) -> Observations:
-    """Return the observations of a block, whose last one is at `end`."""
+    """Return a block's observations. The last observation is at `end`."""
     count, start, unit = block.observation_count, block.first_observed_at, block.time_unit
     times = _unpack(block.times, rows.find_width(block.times, count))
     players = _unpack(block.players, rows.find_width(block.players, count))

@@ -1,8 +1,8 @@
 """The rows of a snapshot's tables, the packed numbers in them, and their digests.
 
-The digest of a row is stored in another row, one level higher. In the row itself, it would prove
-only that some build wrote the row; one level higher, it proves that the same build wrote both, and
-that none is missing.
+Each row's digest is stored in another row, one level higher. In the row itself, it would prove only
+that some build wrote the row. One level higher, it proves that the same build wrote both rows, and
+that no row is missing.
 """
 
 import re
@@ -25,10 +25,10 @@ APPLICATION_ID = 0x73727673
 FORMAT_VERSION = 2
 
 REDACTED_TEXT, REDACTED_URL = REDACTIONS = ("redacted", "https://redacted.invalid/")
-"""What replaces the texts and links of servers in a redacted bundle."""
+"""The texts that replace server texts and links in a redacted bundle."""
 
 MAX_ROW_BYTES = 1 << 24
-"""Longest row in bytes that a reader accepts."""
+"""The maximum length of a row that readers accept, in bytes."""
 
 
 def read_schema() -> str:
@@ -37,39 +37,42 @@ def read_schema() -> str:
 
 
 class ForgedRowError(ValueError):
-    """A row has impossible values although its digest matches: the file was forged.
+    """A row has impossible values although its digest matches, so the file was forged.
 
-    Every function that decodes rows may raise it, or one of Python's own errors for such values.
+    Any function that decodes rows may raise it, or one of Python's own errors for such values.
     `convert_decode_errors` reports all of them as damage.
     """
 
 
 Value = int | str | bytes | None
-"""What a column can hold."""
+"""A column value."""
 
 BLOCK_SIZE = 2048
-"""The observations of each block of a server but the last one, whatever their times.
+"""The number of observations in each block except a server's last, regardless of their times.
 
-A server polled each minute and one polled each hour then have equal overhead, and no later
-observation changes an earlier block. Larger blocks take longer to hash than they save."""
+A server polled each minute and a server polled each hour then have equal overhead, and later
+observations never change an earlier block. Larger blocks take longer to hash than they save.
+"""
 
 BLOCKS_PER_SERVER = 10**9
-"""The key of a block is the number of its server times this, plus its own number, from 0."""
+"""A block's key is its server's number times this, plus the block's number from 0."""
 
 COUNTED = 4096
-"""Blocks count the observations of each number of players below this one.
+"""Player counts below this limit have per-value counters in each block.
 
-A busy server has had nearly every number below its peak, so an array wastes nothing, and bisection
-finds a rank without decoding. Without a limit, 100,000 players would make each block huge."""
+A busy server has had nearly every player count below its peak, so the array is dense, and bisection
+finds a rank without decoding. Without a limit, 100,000 players would make each block huge.
+"""
 
 MARK_STEP = 512
-"""The observations of a block between two marks.
+"""The number of observations between two marks of a block.
 
-Without marks, an answer would count up to 2,048 observations at each end of a window. More of them
-would take more space than the observations."""
+Without marks, a query would count up to 2,048 observations at each end of a window. More marks
+would take more space than the observations.
+"""
 
 END_WIDTH, SUM_WIDTH, MARK_WIDTH, DIGEST_BYTES = 8, 8, 2, 16
-"""The bytes of the end of a block, of a sum at a mark, of a count at one, and of a digest."""
+"""Sizes in bytes: a block's end, a sum at a mark, a count at a mark, and a digest."""
 
 
 class FileRow(NamedTuple):
@@ -94,7 +97,7 @@ class FileRow(NamedTuple):
 
 
 class ServerRow(NamedTuple):
-    """A row of `servers`; `server` is its number in this file."""
+    """A row of `servers`. `server` is its number in this file."""
 
     server: int
     id: str
@@ -119,8 +122,8 @@ class ServerRow(NamedTuple):
     source_id: str | None
     other_source_ids: str
     completed: str
-    # What follows from all of the server's observations, by default from none. Most windows end at
-    # the as-of time, so they need only one block besides.
+    # The following columns are derived from the server's observations; the defaults mean none. Most
+    # windows end at the as-of time, so reading them needs only one more block.
     observation_count: int = 0
     first_observed_at: int | None = None
     last_observed_at: int | None = None
@@ -133,7 +136,7 @@ class ServerRow(NamedTuple):
 
     @property
     def title(self) -> str:
-        """How messages name the server; a forged identifier is not shown."""
+        """The server's name for messages. Omits a forged identifier."""
         return f"server {self.id}" if re.fullmatch(IDENTIFIER_PATTERN, self.id) else "a server"
 
     def get_identifier(self, by: Namespace) -> str:
@@ -150,7 +153,7 @@ class ServerRow(NamedTuple):
 
 
 class Bucket(NamedTuple):
-    """A row of `directory`; `bucket` is its key."""
+    """A row of `directory`. `bucket` is its key."""
 
     bucket: int
     entries: bytes
@@ -158,7 +161,7 @@ class Bucket(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A row of `blocks`; `server_block` is its key. The last two columns may not have been read."""
+    """A row of `blocks`. `server_block` is its key. Readers may omit the last two columns."""
 
     server_block: int
     observation_count: int
@@ -175,12 +178,12 @@ class Block(NamedTuple):
 
     @property
     def number(self) -> int:
-        """Its number among the blocks of its server, from 0."""
+        """The block's number among its server's blocks, from 0."""
         return self.server_block % BLOCKS_PER_SERVER
 
 
 def find_observed_span(holders: Collection[ServerRow | FileRow]) -> tuple[int | None, int | None]:
-    """Return the first and the last instant of all observations of servers or files."""
+    """Return the times of the first and the last observation of servers or files."""
     firsts = [one.first_observed_at for one in holders if one.first_observed_at is not None]
     lasts = [one.last_observed_at for one in holders if one.last_observed_at is not None]
     return min(firsts, default=None), max(lasts, default=None)
@@ -192,7 +195,7 @@ def _list_kinds(row_type: type[tuple[Any, ...]]) -> frozenset[tuple[type, ...]]:
     return frozenset(product(*(get_args(each) or (each,) for each in annotations)))
 
 
-# Computed once: comparing a row with its annotations would take three times as long.
+# Computed once, because comparing a row with its annotations would take three times as long.
 KINDS: Mapping[str, frozenset[tuple[type, ...]]] = {
     # Without the digest, which covers the other columns.
     "snapshot": frozenset(kinds[:-1] for kinds in _list_kinds(FileRow)),
@@ -201,26 +204,26 @@ KINDS: Mapping[str, frozenset[tuple[type, ...]]] = {
     # Most readers need no counts.
     "blocks": _list_kinds(Block) | {kinds[:-2] for kinds in _list_kinds(Block)},
 }
-"""The types that the columns of each table may have: a forged file may hold any."""
+"""The valid column types of each table. A forged file can contain other types."""
 
 
 CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
-"""The type code of Python's arrays for each width in bytes."""
+"""Python's array type code for each width in bytes."""
 
 
 _WIDTHS = (1, 1, 2, 4, 4, 8, 8, 8, 8)
-"""The width of a number by the bytes that it needs."""
+"""The stored width of a number, by the number of bytes that it needs."""
 
 
 def choose_width(greatest: int) -> int:
-    """Return the least width in bytes of numbers from 0 to `greatest`, which is below 2^64."""
+    """Return the least width in bytes for numbers from 0 to `greatest` (below 2^64)."""
     return _WIDTHS[(greatest.bit_length() + 7) // 8]
 
 
 def find_width(packed: bytes, count: int) -> int:
-    """Return the width of each of `count` packed numbers, at least one.
+    """Return the width of each of `count` packed numbers.
 
-    Raises ForgedRowError.
+    Raises ForgedRowError if there are none or their widths differ.
     """
     width = len(packed) // count if count > 0 else 0
     if width * count != len(packed) or width not in CODES:
@@ -231,7 +234,7 @@ def find_width(packed: bytes, count: int) -> int:
 def unpack(packed: bytes, width: int) -> Sequence[int]:
     """Return packed numbers without copying them.
 
-    Raises TypeError if the bytes are not a multiple of the width.
+    Raises TypeError if the length is not a multiple of the width.
     """
     numbers: memoryview[int] = memoryview(packed).cast(CODES[width])  # type: ignore[call-overload]
     if sys.byteorder == "big":  # pragma: no cover - needs such a machine
@@ -247,9 +250,9 @@ def pack_sum(total: int) -> bytes:
 
 
 def read_block_ends(server: ServerRow) -> Sequence[int]:
-    """Return the last instant of each block of a server.
+    """Return the time of the last observation in each of a server's blocks.
 
-    Raises ForgedRowError for other numbers of blocks than its observations need.
+    Raises ForgedRowError if the number of blocks does not match the number of observations.
     """
     blocks = -(-server.observation_count // BLOCK_SIZE)
     if (
@@ -261,9 +264,9 @@ def read_block_ends(server: ServerRow) -> Sequence[int]:
 
 
 def read_block_peaks(server: ServerRow) -> Sequence[int]:
-    """Return the most players of each block of a server, at least one.
+    """Return the peak players of each of a server's blocks.
 
-    Raises ForgedRowError.
+    Raises ForgedRowError if there is no block or the numbers are malformed.
     """
     return unpack(server.block_peaks, find_width(server.block_peaks, len(read_block_ends(server))))
 
@@ -277,19 +280,19 @@ _LETTERS = {int: "i", str: "t", bytes: "b", NoneType: "n"}
 
 
 def digest_row(table: str, row: Sequence[Value]) -> bytes:
-    """Return the digest of a row with all its columns in the table's order."""
+    """Return a row's digest. The row must have all columns in the table's order."""
     return hash_values(table, _list_digested(table, row))[:DIGEST_BYTES]
 
 
 _BLOCK_HEAD = 10
-"""The columns of `blocks` up to the digest of the last two."""
+"""The number of `blocks` columns up to the digest of the last two."""
 
 
 def _list_digested(table: str, row: Sequence[Any]) -> Sequence[Any]:
-    """Return the values that the digest of a row covers, which are not the server's number.
+    """Return the values that a row's digest covers: all except the server's number.
 
-    Otherwise an update that adds a server would change other servers' rows. A wrong number can't
-    mislead: the row that it leads to has another digest.
+    If it covered the number, an update that adds a server would change other servers' rows. A wrong
+    number can't mislead, because the row at that number has another digest.
     """
     if table == "blocks":
         return row[0] % BLOCKS_PER_SERVER, *row[1:_BLOCK_HEAD]
@@ -299,14 +302,14 @@ def _list_digested(table: str, row: Sequence[Any]) -> Sequence[Any]:
 
 
 def digest_counts(counts_before: bytes, marks: bytes) -> bytes:
-    """Return the digest of the last two columns of a block, which most readers do not need."""
+    """Return the digest of a block's last two columns, which most readers omit."""
     return hash_values("counts", (counts_before, marks))[:DIGEST_BYTES]
 
 
 def has_digest(table: str, row: Sequence[Any], digest: bytes) -> bool:
-    """Check that an untrusted row has the types of its table's columns and the given digest."""
+    """Check that an untrusted row has valid column types and the given digest."""
     try:
-        # The cache of layouts stays small, as only the types of our tables pass.
+        # The cache of layouts remains small, because only valid types pass.
         return tuple(map(type, row)) in KINDS[table] and digest_row(table, row) == digest
     except ValueError:
         return False
@@ -315,8 +318,8 @@ def has_digest(table: str, row: Sequence[Any], digest: bytes) -> bool:
 def compute_root(row: FileRow) -> bytes:
     """Return the root of a snapshot: the full SHA-256 of the columns that describe its content.
 
-    Columns about the sources are excluded, so that equal content has an equal root. The label of a
-    bundle differs from the label of a whole snapshot, so the two never have the same root.
+    Columns about the sources are excluded, so that equal content has an equal root. Bundles and
+    whole snapshots have different labels, so that their roots never match.
     """
     provenance = (row.parent_root, row.covered_from)
     is_whole = provenance == (None, None)
@@ -342,11 +345,16 @@ def seal(row: FileRow) -> FileRow:
 def hash_values(label: str, values: Sequence[Any]) -> bytes:
     """Return the SHA-256 of a label, such as the name of a table, and values.
 
-    The hashed bytes are: the label and a zero byte; a letter for the type of each value, and a zero
-    byte; the integers and then the lengths of the blobs, each in 8 bytes, signed and little-endian,
-    because decimal text takes longer;
-    the texts in UTF-8, each followed by a zero byte; the blobs. Two different rows never have the
-    same bytes, because texts have no zero byte.
+    The hashed bytes are, in this order:
+
+    - the label and a zero byte
+    - a letter for the type of each value, and a zero byte
+    - the integers and then the lengths of the blobs, each in 8 bytes, signed and little-endian
+      (decimal text takes longer)
+    - the texts in UTF-8, each followed by a zero byte
+    - the blobs
+
+    Two different rows never have the same bytes, because texts contain no zero byte.
     """
     head, pack, integers, texts, blobs, text_count = _build_layout(label, tuple(map(type, values)))
     parts = blobs(values)
@@ -363,7 +371,7 @@ _Pick = Callable[[Sequence[Any]], tuple[Any, ...]]
 
 
 class _RowForm(NamedTuple):
-    """The beginning of the hashed bytes of a row, and the functions that build the rest."""
+    """The head of a row's hashed bytes, and the functions that build the rest."""
 
     head: bytes
     pack: Callable[..., bytes]
@@ -409,7 +417,7 @@ def build_directory(servers: Sequence[ServerRow]) -> list[Bucket]:
 
 
 def describe_servers(row: FileRow, servers: Sequence[ServerRow]) -> tuple[FileRow, list[Bucket]]:
-    """Return the row of a file with what follows from its servers, and their directory."""
+    """Return the file's row with totals from its servers, and the directory of the servers."""
     directory = build_directory(servers)
     first, last = find_observed_span(servers)
     row = row._replace(
@@ -423,7 +431,7 @@ def describe_servers(row: FileRow, servers: Sequence[ServerRow]) -> tuple[FileRo
 
 
 def _divide_entries(entries: Sequence[tuple[bytes, bytes, int]], first: int) -> list[Bucket]:
-    """Return the buckets, numbered from `first`, of ascending hashes, digests and servers."""
+    """Divide ascending hashes, digests and server numbers into buckets, numbered from `first`."""
     count = -(-len(entries) // ENTRIES_PER_BUCKET) or 1
     buckets = [(bytearray(), bytearray()) for _ in range(count)]
     for hashed, digest, server in entries:
@@ -434,14 +442,14 @@ def _divide_entries(entries: Sequence[tuple[bytes, bytes, int]], first: int) -> 
 
 
 def find_bucket(hash: bytes, count: int) -> int:
-    """Return the bucket, within its namespace, of an identifier with a given hash."""
+    """Return the number, within its namespace, of the bucket for a hashed identifier."""
     return int.from_bytes(hash) * count >> 8 * HASH_BYTES
 
 
 def find_entries(bucket: Bucket, wanted: bytes) -> list[tuple[int, bytes]]:
-    """Return the number and the digest of each server whose identifier has a given hash.
+    """Return the number and the digest of each server whose identifier has the hash `wanted`.
 
-    There is rarely more than one. The row of a server shows whether it has the identifier.
+    There is rarely more than one. Each server's row shows its actual identifier.
     """
     found = []
     at = bucket.entries.find(wanted)
@@ -470,7 +478,7 @@ def hash_identifier(namespace: Namespace, identifier: str) -> bytes:
 
 
 MANIFEST = "manifest.json"
-"""The name of the file that lists the shards of a folder."""
+"""The name of the file that lists a folder's shards."""
 
 MAX_SHARDS = 4096
 
@@ -480,7 +488,7 @@ _INTEGER_BYTES = 8
 
 
 def find_shard(server_id: str, shards: int) -> int:
-    """Return the number of a server's shard, from 0 on; it depends on the id only."""
+    """Return the number of a server's shard, from 0. It depends only on the id."""
     digest = sha256(_SERVER_LABEL + server_id.encode()).digest()
     return int.from_bytes(digest[:_INTEGER_BYTES]) % shards
 
@@ -491,10 +499,10 @@ def name_shard(number: int) -> str:
 
 
 def compute_shards_root(as_of: int, roots: Sequence[str]) -> str:
-    """Return the root over shards, as 64 hexadecimal digits like the root of each.
+    """Return the root over shards, as 64 hexadecimal digits.
 
     The hashed bytes are: a label and a zero byte; the number of shards and the as_of, each in 8
-    bytes, big-endian; the roots in the order of the shards, 32 bytes each.
+    bytes, big-endian; the shards' roots in order, 32 bytes each.
     """
     numbers = (value.to_bytes(_INTEGER_BYTES) for value in (len(roots), as_of))
     return sha256(b"".join((_ROOT_LABEL, *numbers, *map(bytes.fromhex, roots)))).hexdigest()

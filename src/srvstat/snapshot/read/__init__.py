@@ -1,1 +1,1 @@
-"""Read a snapshot file; every row is verified against its digest first."""
+"""Read a snapshot file. Each row is verified against its digest first."""

@@ -29,9 +29,9 @@ _SETTINGS = (
     "temp_store = 2",
 )
 _CACHE_KIB = 32_768
-"""Size of the page cache; it is enough for answers about a few hundred servers."""
+"""The size of the page cache, sufficient for queries about a few hundred servers."""
 _LEAST_CACHE_KIB = 64
-# Far above what our statements need; a hostile file can't exceed them.
+# Far above the needs of our statements, so that a hostile file can't use more.
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: MAX_ROW_BYTES,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
@@ -46,18 +46,20 @@ _LIMITS = {
 _SCHEMA_ENTRIES = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
 
 _MAX_ATTEMPTS = 100
-"""Maximum number of attempts to open a file that is replaced during each attempt."""
+"""The maximum number of attempts to open a file that is replaced during each attempt."""
 
 _SECONDS_PER_ROW = 5.0
 _STEPS_PER_CLOCK_CHECK = 2_000
-"""Steps of SQLite between two checks of the clock; they take a few dozen microseconds."""
+"""The number of SQLite steps between two checks of the clock; they take a few dozen
+microseconds.
+"""
 
 
 class SnapshotConnection:
-    """A connection that can only read a snapshot file, whose tables are exactly ours.
+    """A read-only connection to a snapshot file whose tables are exactly ours.
 
-    It has no authorizer, which SQLite calls before a statement: the exception of a signal handler
-    would be lost in it, and look like damage.
+    It has no authorizer, because SQLite calls an authorizer before a statement and would swallow
+    the exception of a signal handler in it, which would look like damage.
 
     `open_connection` opens one. Every method raises SnapshotError if the file is damaged.
     """
@@ -67,7 +69,7 @@ class SnapshotConnection:
         self.size = size
         """The size of the file in bytes."""
         self.sharing = sharing
-        """How many files share the memory of one."""
+        """The number of files that share one memory limit."""
         self._connection = connection
         self._deadline = _Deadline()
         connection.set_progress_handler(self._deadline.has_passed, _STEPS_PER_CLOCK_CHECK)
@@ -76,8 +78,8 @@ class SnapshotConnection:
         cache = max(_CACHE_KIB // sharing, _LEAST_CACHE_KIB)
         for setting in (*_SETTINGS, f"cache_size = -{cache}"):
             self.fetch_rows(f"PRAGMA {setting}", part="the whole file")
-        # A view under the name of a table could compute endlessly, and a trigger or a generated
-        # column could run any expression. Our own view serves other programs only.
+        # A view with a table's name could run forever, and a trigger or a generated column could
+        # run any expression. Our own view serves other programs only.
         if set(self.fetch_rows(_SCHEMA_ENTRIES, part="its tables")) != _list_schema_entries():
             raise build_damage_error(self.path, "its tables")
 
@@ -88,13 +90,13 @@ class SnapshotConnection:
     def fetch_rows(
         self, sql: str, *parameters: object, part: str, seconds: float = _SECONDS_PER_ROW
     ) -> list[Any]:
-        """Return all rows of a statement that may take `seconds`; `part` names what it reads."""
+        """Return all rows of a statement that may take `seconds`. `part` names what it reads."""
         self._deadline.extend(seconds)
         with self._convert_sqlite_errors(part):
             return self._connection.execute(sql, parameters).fetchall()
 
     def stream(self, sql: str, *parameters: object, part: str) -> Iterator[Any]:
-        """Yield the rows of a statement, each of which may take a few seconds."""
+        """Yield the rows of a statement. Each row may take a few seconds."""
         self._deadline.extend(_SECONDS_PER_ROW)
         with self._convert_sqlite_errors(part):
             for row in self._connection.execute(sql, parameters):
@@ -156,7 +158,7 @@ def _list_schema_entries() -> set[Any]:
 def open_connection(path: str, *, sharing: int = 1) -> SnapshotConnection:
     """Open a file that has the header and the tables of a snapshot.
 
-    `sharing` files share the memory that one file may use.
+    `sharing`: the number of files that share the memory limit of one file.
 
     Raises SnapshotError with a one-line reason that names the problem and a remedy, and shows
     nothing of the file's content.
@@ -178,13 +180,14 @@ def open_connection(path: str, *, sharing: int = 1) -> SnapshotConnection:
 
 def _connect(path: str, location: str) -> sqlite3.Connection:
     # The path is quoted because `#`, `?` and `%` have a meaning in a URI. `immutable` alone would
-    # create a missing file and ignore a hot journal, hence `mode=ro` and the check of the header.
+    # create a missing file and ignore a hot journal, so `mode=ro` and the header check are needed
+    # too.
     uri = f"file:{quote(os.fsencode(location), safe='/')}?mode=ro&immutable=1"
     try:
-        # Threads that share the connection hold a lock (api.py).
+        # Threads that share the connection use a lock (api/snapshot.py).
         return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     except sqlite3.Error:
-        # The file was read a moment ago, so this is SQLite's limit on the length of a path.
+        # The file was readable a moment ago, so the cause is SQLite's limit on path lengths.
         raise SnapshotError(
             f"{path}: the path is too long for SQLite; use a shorter relative path"
         ) from None
@@ -207,7 +210,7 @@ def _check_file(path: str) -> tuple[str, os.stat_result]:
             f"{path}: a snapshot of format {version}, but this srvstat reads format"
             f" {FORMAT_VERSION}; upgrade srvstat, or build it again"
         )
-    # Bytes 18 and 19 are 2 in write-ahead-log mode: another file may have newer rows.
+    # Bytes 18 and 19 are 2 in write-ahead-log mode, in which another file may have newer rows.
     if header[18:20] != b"\x01\x01":
         raise SnapshotError(
             f"{path}: set to write-ahead-log mode by another program; reset it with SQLite's"
@@ -247,9 +250,9 @@ def _read_header(path: str) -> tuple[str, bytes, os.stat_result]:
 
 
 def find_journal(path: str) -> str | None:
-    """Return the path of a file's non-empty SQLite journal or write-ahead log; None without one.
+    """Return the path of a file's non-empty SQLite journal or write-ahead log, or None.
 
-    Raises OSError.
+    Raises OSError if the file is inaccessible.
     """
     file = os.path.realpath(path) if os.path.islink(path) else path
     for journal in (f"{file}-journal", f"{file}-wal"):
@@ -259,7 +262,7 @@ def find_journal(path: str) -> str | None:
 
 
 def format_journal_remedy(journal: str) -> str:
-    """Return the remedy for a journal of a snapshot."""
+    """Return the remedy for a snapshot with a journal."""
     return f"close the programs that use it, remove {journal} if it still exists, and try again"
 
 

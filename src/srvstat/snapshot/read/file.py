@@ -1,4 +1,4 @@
-"""Read a snapshot file: each row is compared with its digest before anything uses it."""
+"""Read a snapshot file. Each row is compared with its digest before use."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from srvstat.snapshot.read.connection import SnapshotConnection, build_damage_er
 
 FILE_ROW = "the table snapshot"
 DIRECTORY = "the directory of identifiers"
-"""How messages name parts of a file."""
+"""The names of a file's parts in messages."""
 
 _ROOT_BYTES = 32
 
@@ -28,32 +28,32 @@ _HEAD = ", ".join(rows.Block._fields[:-2])
 """The columns of a block without its counts."""
 
 _KEYS_PER_STATEMENT = 500
-"""Below the limit of parameters of a connection."""
+"""The maximum number of keys per statement."""
 
 _MIN_ROW_BYTES = 4
-"""The fewest bytes of a file per row."""
+"""The minimum number of file bytes per row."""
 
 _MAX_BYTES_KEPT = 1 << 25
-"""Approximate bytes of servers kept in memory."""
+"""The approximate memory limit for cached servers, in bytes."""
 
 _BYTES_PER_SERVER = 4_000
-"""Approximate memory of a server, without its description and blobs."""
+"""The approximate memory of a server in bytes, without its description and blobs."""
 
 Reference = tuple[Namespace, str]
 """A namespace and an identifier."""
 
 
 def check_instants(*instants: int | None) -> None:
-    """Check that numbers of Unix milliseconds are instants of the contract; None is ignored.
+    """Check that numbers are valid times in Unix milliseconds. None is ignored.
 
-    Raises ForgedRowError.
+    Raises ForgedRowError if one is not.
     """
     if not all(instant is None or 0 <= instant <= LATEST for instant in instants):
         raise rows.ForgedRowError("not a time")
 
 
 def _check_coverage(row: rows.FileRow) -> None:
-    """Check the columns that only a bundle has."""
+    """Check the columns that only bundles use."""
     if row.parent_root is None and row.covered_from is None:
         return
     if row.parent_root is None or len(row.parent_root) != _ROOT_BYTES or row.covered_from is None:
@@ -65,9 +65,9 @@ def _check_coverage(row: rows.FileRow) -> None:
 
 
 def read_texts(array: str) -> tuple[str, ...]:
-    """Return the texts of a JSON array.
+    """Return the texts in a JSON array.
 
-    Raises ValueError or TypeError for other JSON, and for a text that is not Unicode.
+    Raises ValueError or TypeError for other JSON, and for text that is not Unicode.
     """
     texts = tuple(wire.decode_text(array))
     "".join(texts).encode("utf-8")
@@ -75,7 +75,7 @@ def read_texts(array: str) -> tuple[str, ...]:
 
 
 def list_source_ids(server: rows.ServerRow) -> list[str]:
-    """Return the identifiers that sources use for a server, unless it is its id.
+    """Return the identifiers that sources use for a server, if they differ from its id.
 
     Raises ValueError or TypeError for a forged value.
     """
@@ -84,12 +84,12 @@ def list_source_ids(server: rows.ServerRow) -> list[str]:
 
 
 class MissingGameError(SnapshotError):
-    """The record of a server has no game, without which there is no response of Get Server."""
+    """A server's record has no game, so it has no Get Server response."""
 
     exit_code = 2  # only the owner knows the game
 
     def __init__(self, path: str, server_id: str) -> None:
-        from shlex import quote  # noqa: PLC0415 - answers need none
+        from shlex import quote  # noqa: PLC0415 - only this error needs it
 
         super().__init__(
             f"server {server_id}: its record has no game, which the response of Get Server needs;"
@@ -99,9 +99,9 @@ class MissingGameError(SnapshotError):
 
 
 class SnapshotBase:
-    """What a file and a folder of shards have in common: an instant, a root, totals and records.
+    """The common interface of a file and a folder of shards: time, root, totals and records.
 
-    Instants are Unix milliseconds. Every method raises SnapshotError for a forged value.
+    Times are Unix milliseconds. Every method raises SnapshotError for a forged value.
     """
 
     def __init__(self, path: str, file_row: rows.FileRow) -> None:
@@ -118,13 +118,13 @@ class SnapshotBase:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The names of the observation files, in the order read; answers need none."""
+        """The names of the observation files, in the order read. Responses do not use them."""
         with self.convert_decode_errors(FILE_ROW):
             return read_texts(self.file_row.sources)
 
     @property
     def reading(self) -> dict[str, Any]:
-        """The options that said how to read the sources, by their names."""
+        """The reading options of the sources, by name."""
         return {name: value for name, value in self._decode_reading().items() if name != "case"}
 
     @property
@@ -150,33 +150,33 @@ class SnapshotBase:
 
     @cached_property
     def is_held(self) -> bool:
-        """Whether a count lasts until the next one: the sources were read with `--hold`."""
+        """Whether each count is valid until the next one, because `--hold` was given."""
         return self.reading.get("hold") is True
 
     @property
     def root(self) -> str:
-        """The digest of the whole content, as 64 hexadecimal digits."""
+        """The hash of the whole content, as 64 hexadecimal digits."""
         return self.file_row.root.hex()
 
     @property
     def parent_root(self) -> str | None:
-        """The root of a bundle's parent, as 64 hexadecimal digits; None for a whole snapshot."""
+        """The root of a bundle's parent, as 64 hexadecimal digits, or None for a whole snapshot."""
         root = self.file_row.parent_root
         return None if root is None else root.hex()
 
     @property
     def covered_from(self) -> int | None:
-        """The first instant that a bundle covers; None for a whole snapshot."""
+        """The first time that a bundle covers, or None for a whole snapshot."""
         return self.file_row.covered_from
 
     def get_detail(self, server: rows.ServerRow) -> ServerDetail:
-        """Return a server's public record. Raises MissingGameError."""
+        """Return a server's public record. Raises MissingGameError if the record has no game."""
         if not server.game:
             raise MissingGameError(self.path, server.id)
         return self._build_detail(server)
 
     def describe_record(self, server: rows.ServerRow) -> dict[str, Any]:
-        """Return the fields of a server's public record; the game may be empty."""
+        """Return the fields of a server's public record. The game may be empty."""
         detail = self._build_detail(server._replace(game=server.game or GAMES[0]))
         return detail.model_dump() | {"game": server.game}
 
@@ -211,8 +211,8 @@ class SnapshotBase:
     def convert_decode_errors(self, part: str) -> Iterator[None]:
         """Report values that can't be decoded as damage of a part of the snapshot.
 
-        A forged file with matching digests can hold any values, and decoders raise ForgedRowError
-        or Python's own errors for them. Their messages could show bytes of the file.
+        A forged file with matching digests can contain any values, for which decoders raise
+        ForgedRowError or Python's own errors. Their messages could show bytes of the file.
         """
         try:
             yield
@@ -221,21 +221,20 @@ class SnapshotBase:
 
 
 class SnapshotFile(SnapshotBase):
-    """An open snapshot file; `open_file` opens one.
+    """An open snapshot file. `open_file` opens one.
 
-    Every method may raise SnapshotError, which names the damaged part of the file.
-
-    Verified rows stay in memory, because the file does not change: the second question about a
-    server is answered faster.
+    Every method may raise SnapshotError, which names the damaged part of the file. Verified rows
+    remain in memory, because the file does not change, so that later queries about the same server
+    are faster.
     """
 
     shards: None = None
-    """A single file has none."""
+    """Always None: a single file has no shards."""
 
     def __init__(self, connection: SnapshotConnection) -> None:
         self.connection = connection
         super().__init__(connection.path, _read_file_row(connection))
-        # The directory has a bucket per namespace and 128 servers.
+        # The directory has one bucket per namespace and 128 servers.
         self._buckets: dict[int, rows.Bucket] = {}
         self._servers: dict[Reference, rows.ServerRow] = {}
         self._kept = 0
@@ -245,9 +244,9 @@ class SnapshotFile(SnapshotBase):
         self.connection.close()
 
     def reread(self) -> Self:
-        """Return the same open file without anything in memory: queries read from the disk.
+        """Return the same open file with empty caches, so that queries read from the disk.
 
-        Raises SnapshotError also if another snapshot was written over the file.
+        Raises SnapshotError if the file is damaged or another snapshot was written over it.
         """
         self.connection.forget_pages()
         again = type(self)(self.connection)
@@ -256,19 +255,19 @@ class SnapshotFile(SnapshotBase):
         return again
 
     def iter_files(self) -> Iterator[Self]:
-        """Yield the files of the snapshot: this one."""
+        """Yield the files of the snapshot: only this file."""
         yield self
 
     def get_file(self, _server: rows.ServerRow) -> Self:
-        """Return the file that has a server: this one."""
+        """Return the file that contains a server: this file."""
         return self
 
     def find_servers(self, references: Iterable[ServerReference]) -> list[rows.ServerRow | None]:
-        """Return the server of each reference, compared exactly; None for an unknown one."""
+        """Return the server of each reference, or None for an unknown server. Compares exactly."""
         return self._find_servers([(one.by, one.identifier) for one in references])
 
     def find_server(self, by: Namespace, identifier: str) -> rows.ServerRow | None:
-        """Return the server with an identifier; None for an unknown one."""
+        """Return the server with an identifier, or None if there is none."""
         (server,) = self._find_servers([(by, identifier)])
         return server
 
@@ -277,12 +276,12 @@ class SnapshotFile(SnapshotBase):
         return self.find_server(by, identifier) is not None
 
     def has_server(self, server: rows.ServerRow) -> bool:
-        """Check whether all identifiers of a server lead to its row."""
+        """Check whether all of a server's identifiers lead to its row."""
         references = [(by, server.get_identifier(by)) for by in NAMESPACES]
         return self._find_servers(references) == [server] * len(references)
 
     def _find_servers(self, references: Sequence[Reference]) -> list[rows.ServerRow | None]:
-        """Return the server of each reference, read with one statement."""
+        """Return the server of each reference, reading all with one statement."""
         if self._kept > _MAX_BYTES_KEPT // self.connection.sharing:
             self._servers.clear()
             self._kept = 0
@@ -307,7 +306,7 @@ class SnapshotFile(SnapshotBase):
     def _check_candidates(
         self, reference: Reference, entries: Sequence[tuple[int, bytes]], stored: Mapping[Any, Any]
     ) -> rows.ServerRow | None:
-        """Return the candidate that has an identifier; all of them have its hash."""
+        """Return the candidate with the identifier. All candidates have its hash."""
         by, identifier = reference
         for key, digest in entries:
             row = stored.get(key)
@@ -322,7 +321,7 @@ class SnapshotFile(SnapshotBase):
         return None
 
     def iter_servers(self) -> Iterator[rows.ServerRow]:
-        """Yield all servers in the order of their ids."""
+        """Yield all servers, ordered by id."""
         part = "the servers"
         expected = {
             key: digest
@@ -346,10 +345,9 @@ class SnapshotFile(SnapshotBase):
     def iter_identifiers(
         self, by: Namespace, start: str = "", *, backwards: bool = False
     ) -> Iterator[str]:
-        """Yield unverified identifiers of a namespace; `has_identifier` verifies one.
+        """Yield unverified identifiers of a namespace; `has_identifier` verifies an identifier.
 
-        They are in ascending order from `start` on, or with `backwards` in descending order before
-        `start`.
+        They ascend from `start`, or with `backwards` descend from the identifier before `start`.
         """
         column = _COLUMNS[by]
         operator, order = ("<", "DESC") if backwards else (">=", "ASC")
@@ -358,12 +356,12 @@ class SnapshotFile(SnapshotBase):
             start,
             part="the servers",
         )
-        # Pages that point to each other could yield endless rows.
+        # Corrupt pages that point to each other could yield rows endlessly.
         limited = islice(stored, self.file_row.server_count)
         return (name for (name,) in limited if isinstance(name, str))
 
     def find_without_game(self) -> str | None:
-        """Return the unverified id of a server whose record has no game; None without one."""
+        """Return the unverified id of a server whose record has no game, or None."""
         query = "SELECT id FROM servers WHERE game = '' LIMIT 1"
         stored = self.connection.stream(query, part="the servers")
         return next((str(name) for (name,) in stored), None)
@@ -371,7 +369,10 @@ class SnapshotFile(SnapshotBase):
     def read_blocks(
         self, servers: Sequence[tuple[rows.ServerRow, Sequence[int]]]
     ) -> list[list[rows.Block]]:
-        """Return some blocks of servers, read with one statement; their counts are not verified."""
+        """Return some of the servers' blocks, reading all with one statement.
+
+        Does not verify counts.
+        """
         keys = [server.get_block_key(number) for server, numbers in servers for number in numbers]
         stored = self._read_by_key("blocks", "server_block", keys, part="the observations")
         return [
@@ -390,7 +391,10 @@ class SnapshotFile(SnapshotBase):
         *,
         has_counts: bool = False,
     ) -> Iterator[rows.Block]:
-        """Yield the blocks of a server from one number to another, without counts by default."""
+        """Yield a server's blocks from number `first` to `last`.
+
+        Counts are read only on request.
+        """
         last = min(last, len(rows.read_block_ends(server)) - 1)
         columns = "*" if has_counts else _HEAD
         stored = self.connection.stream(
@@ -407,7 +411,7 @@ class SnapshotFile(SnapshotBase):
             yield block
 
     def _check_block(self, server: rows.ServerRow, number: int, row: Any) -> rows.Block:
-        """Verify the row that the file has for a block."""
+        """Verify the stored row of a block."""
         is_found = row is not None and row[0] == server.get_block_key(number)
         if is_found and rows.has_digest("blocks", row, server.get_block_digest(number)):
             return rows.Block(*row)
@@ -419,10 +423,10 @@ class SnapshotFile(SnapshotBase):
             raise self.build_block_error(server, block.number)
 
     def build_block_error(self, server: rows.ServerRow, number: int) -> SnapshotError:
-        """Return the error that reports a damaged block, by the time of its observations."""
+        """Return the error that reports a damaged block by the times of its observations."""
         ends = rows.unpack(server.block_ends, rows.END_WIDTH)
         after = ends[number - 1] if number else (server.first_observed_at or 0) - 1
-        # A forged row can have any numbers.
+        # A forged row can contain any numbers.
         first, last = (format_instant(min(max(at, 0), LATEST)) for at in (after + 1, ends[number]))
         return self.build_damage_error(f"observations of {server.title} from {first} to {last}")
 
@@ -464,7 +468,7 @@ def _read_file_row(connection: SnapshotConnection) -> rows.FileRow:
     stored = connection.fetch_rows("SELECT * FROM snapshot LIMIT 2", part=FILE_ROW)
     if len(stored) == 1 and rows.has_digest("snapshot", stored[0][:-1], stored[0][-1]):
         row = rows.FileRow._make(stored[0])
-        # Forged counts must not make endless rows look complete.
+        # Without this limit, forged counts could make endless rows look complete.
         most = connection.size // _MIN_ROW_BYTES
         counts = (row.server_count, row.observation_count)
         if rows.compute_root(row) == row.root and all(0 <= count <= most for count in counts):
@@ -479,7 +483,9 @@ def _build_query(table: str, column: str, count: int) -> str:
 
 
 def open_file(path: str, *, sharing: int = 1) -> SnapshotFile:
-    """Open a snapshot file for reading. `sharing` files share the memory that one may use.
+    """Open a snapshot file for reading.
+
+    `sharing`: the number of files that share the memory limit of one file.
 
     Raises SnapshotError with a one-line reason that names the problem and a remedy, and shows
     nothing of the file's content.

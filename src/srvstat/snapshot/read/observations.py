@@ -1,4 +1,4 @@
-"""Read the observations of servers as arrays, and compute the figures of a window."""
+"""Read servers' observations as arrays, and compute the statistics of a window."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -19,25 +19,22 @@ from srvstat.snapshot.rows import ServerRow, read_block_ends
 
 
 def read_observations(snapshot: Snapshot, server: ServerRow, window: Window) -> Observations:
-    """Return a server's observations in a window.
-
-    Raises SnapshotError.
-    """
+    """Return a server's observations in a window. Raises SnapshotError if data are damaged."""
     return _cut(join(list(_iter_blocks(snapshot, server, window))), window)
 
 
 def iter_observations(
     snapshot: Snapshot, server: ServerRow, window: Window
 ) -> Iterator[Observations]:
-    """Yield, a block at a time, what `read_observations` returns at once.
+    """Yield the result of `read_observations` one block at a time.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     return (_cut(block, window) for block in _iter_blocks(snapshot, server, window))
 
 
 def _iter_blocks(snapshot: Snapshot, server: ServerRow, window: Window) -> Iterator[Observations]:
-    """Yield the blocks of a server with the observations in a window, and some around it."""
+    """Yield the blocks that contain a server's observations in a window, with some around it."""
     file = snapshot.get_file(server)
     with file.convert_decode_errors(f"the observations of {server.title}"):
         wanted = window.locate(read_block_ends(server))
@@ -50,7 +47,7 @@ def _cut(observations: Observations, window: Window) -> Observations:
 
 
 class Extreme(NamedTuple):
-    """The greatest or the least count, and the first and the last instant that it was observed."""
+    """The greatest or the least count, and the first and the last time that it was observed."""
 
     players: int
     first_at: int
@@ -59,20 +56,20 @@ class Extreme(NamedTuple):
 
 @dataclass(frozen=True)
 class WindowFigures:
-    """The figures of the observations in a window; each is computed on its first use.
+    """The statistics of the observations in a window, each computed on first use.
 
-    The window of all observations starts at BEFORE_ALL. A figure is None if there are too few
+    The window of all observations starts at BEFORE_ALL. A statistic is None if there are too few
     observations for it.
     """
 
     observations: Observations
     window: Window
     parts: "Sequence[WindowFigures]" = field(default=(), kw_only=True)
-    """The figures of several windows that these are about together, in ascending order."""
+    """The statistics of each of several windows that are combined here, in ascending order."""
 
     @property
     def counts(self) -> Observations:
-        """The counts that figures are made of: the observations."""
+        """The counts from which statistics are computed: the observations."""
         return self.observations
 
     @property
@@ -87,12 +84,15 @@ class WindowFigures:
 
     @property
     def quotient(self) -> tuple[int, int]:
-        """The mean of the players as a sum and a number; both are 0 without one."""
+        """The mean players as a numerator and a denominator.
+
+        Both are 0 if there are no observations.
+        """
         return self.total, self.count
 
     @property
     def open_quotient(self) -> tuple[int, int]:
-        """The mean of the counts above 0, as a sum and a number."""
+        """The mean of the counts above 0, as a numerator and a denominator."""
         return self.total, int(np.count_nonzero(self.observations.players))
 
     @property
@@ -133,13 +133,13 @@ class WindowFigures:
 
     @property
     def peak(self) -> Extreme | None:
-        """The greatest count."""
+        """The greatest count, or None if there are no counts."""
         players = self.counts.players
         return self._find(int(players.max())) if len(players) else None
 
     @property
     def lowest(self) -> Extreme | None:
-        """The least count."""
+        """The least count, or None if there are no counts."""
         players = self.counts.players
         return self._find(int(players.min())) if len(players) else None
 
@@ -149,24 +149,24 @@ class WindowFigures:
 
     @cached_property
     def distances(self) -> Numbers:
-        """The distances between successive observations."""
+        """The intervals between successive observations, in milliseconds."""
         if self.parts:
             return np.concatenate([one.distances for one in self.parts])
         return np.diff(self.observations.instants)
 
     @cached_property
     def usual_interval(self) -> float | None:
-        """The median distance between successive observations, exact: may be half a millisecond."""
+        """The polling interval: the exact median interval, in milliseconds (maybe with a half)."""
         if not len(self.distances):
             return None
         return sum(find_ranks(self.distances, *find_middle_ranks(len(self.distances)))) / 2
 
     @cached_property
     def durations(self) -> Numbers:
-        """How long each observation lasts, in half milliseconds.
+        """The duration of each observation, in half milliseconds.
 
-        It lasts until the next one, the last one until the end of the window, but at most three
-        usual intervals. One observation alone lasts until the end.
+        An observation lasts until the next one, or until the end of the window, but at most three
+        polling intervals. A single observation lasts until the end.
         """
         if self.parts:
             return np.concatenate([one.durations for one in self.parts])
@@ -178,17 +178,17 @@ class WindowFigures:
 
     @property
     def weighted_mean(self) -> float | None:
-        """The mean of the players, weighted by durations; the plain mean if none lasts."""
+        """The mean players, weighted by durations. If all durations are 0, the plain mean."""
         weight = int(self.durations.sum())
         total = dot_exactly(self.durations, self.counts.players)
         return total / weight if weight else self.mean
 
     @property
     def coverage(self) -> float | None:
-        """The share of the window in which an observation lasts; None if it has no length.
+        """The observed share of the window, or None if the window has no length.
 
-        A window of all observations begins with the first of them. Of several windows, it is the
-        least share.
+        A window of all observations begins with the first of them. For several windows, the
+        minimum.
         """
         if self.parts:
             return min(one.coverage or 0 for one in self.parts)
@@ -216,19 +216,21 @@ class WindowFigures:
         return differs and excess > total * weight * regular_weight
 
     def sum_durations_above(self, players: int) -> int | None:
-        """Return how long observations of more players last, in half milliseconds."""
+        """Return the total duration of observations with more players, in half milliseconds."""
         above = self.counts.players > players
         return int(self.durations[above].sum()) if len(above) else None
 
 
 @dataclass(frozen=True)
 class HeldFigures(WindowFigures):
-    """The figures of a window in which each count lasts until the next one.
+    """The statistics of a window in which each count is valid until the next one.
 
-    `held` are the observations of the window and, at its start, the count that lasts into it. The
-    last one is held until `until`. Averages and quantiles are weighted by time. `count`, `total`,
-    `growth`, the first and the last are those of the observations. There is no usual interval: the
-    distance between changes is not one of polls.
+    - `held`: the observations in the window and, at its start, the count that is valid there.
+    - `until`: the end of the last count's validity.
+
+    Averages and quantiles are weighted by time. `count`, `total`, `growth`, `first` and `last`
+    describe the observations. There is no polling interval, because the intervals between changes
+    have other causes.
     """
 
     held: Observations
@@ -236,23 +238,23 @@ class HeldFigures(WindowFigures):
 
     @property
     def counts(self) -> Observations:
-        """The counts that figures are made of: those that are held."""
+        """The counts from which statistics are computed: the held counts."""
         return self.held
 
     @property
     def usual_interval(self) -> None:
-        """None."""
+        """Always None: held counts have no polling interval."""
 
     @cached_property
     def durations(self) -> Numbers:
-        """How long each count is held, in half milliseconds."""
+        """The duration of each count, in half milliseconds."""
         if self.parts:
             return np.concatenate([one.durations for one in self.parts])
         return 2 * np.diff(self.held.instants, append=self.until)
 
     @property
     def quotient(self) -> tuple[int, int]:
-        """The mean of the players, weighted by durations; the plain mean if none lasts."""
+        """The mean players, weighted by durations. If all durations are 0, the plain mean."""
         weight = int(self.durations.sum())
         return (
             (dot_exactly(self.durations, self.held.players), weight) if weight else super().quotient
@@ -260,13 +262,13 @@ class HeldFigures(WindowFigures):
 
     @property
     def open_quotient(self) -> tuple[int, int]:
-        """The mean of the counts above 0, weighted like the mean of all."""
+        """The mean of the counts above 0, with the same weights as `quotient`."""
         if not self.durations.any():
             return super().open_quotient
         return self.quotient[0], int(self.durations[self.held.players > 0].sum())
 
     def find_quantile(self, quantile: Fraction) -> float | None:
-        """Return a quantile of the players, in which each half millisecond counts once."""
+        """Return a quantile of the players. Each half millisecond counts once."""
         weight = int(self.durations.sum())
         if not weight:
             return super().find_quantile(quantile)
@@ -277,9 +279,9 @@ class HeldFigures(WindowFigures):
         return float(lower + upper) / 2
 
     def split(self, edges: Numbers) -> tuple[Observations, Numbers]:
-        """Divide the counts at ascending instants, and return how long each part lasts.
+        """Divide the counts at ascending times, and return each part's duration in milliseconds.
 
-        The first edge is at or before all observations of the window.
+        The first edge must not be after the first observation in the window.
         """
         instants, players = self.held
         if not len(instants):
@@ -291,7 +293,7 @@ class HeldFigures(WindowFigures):
 
 
 def join_figures(parts: Sequence[WindowFigures]) -> WindowFigures:
-    """Return the figures of several windows together; no two of the ascending windows overlap."""
+    """Return the combined statistics of several windows, which must ascend without overlaps."""
     window = Window(parts[0].window.start, parts[-1].window.end)
     joined = join([one.observations for one in parts])
     held = [one for one in parts if isinstance(one, HeldFigures)]
@@ -301,10 +303,10 @@ def join_figures(parts: Sequence[WindowFigures]) -> WindowFigures:
 
 
 def find_gaps(instants: Numbers, interval: float) -> list[tuple[int, int]]:
-    """Return the pairs of successive instants that are more than 1.5 usual intervals apart.
+    """Return the pairs of successive times that are more than 1.5 polling intervals apart.
 
-    So one missed observation is a gap. The longest is first; of gaps of equal length, the earliest
-    is first.
+    Thus a single missed observation is a gap. The longest gap comes first; among equal lengths, the
+    earliest.
     """
     distances = np.diff(instants)
     gaps = np.flatnonzero(2 * distances > 3 * interval)
@@ -313,16 +315,13 @@ def find_gaps(instants: Numbers, interval: float) -> list[tuple[int, int]]:
 
 
 def compute_figures(snapshot: Snapshot, server: ServerRow, window: Window) -> WindowFigures:
-    """Return the figures of a server in a window.
-
-    Raises SnapshotError.
-    """
+    """Return a server's statistics in a window. Raises SnapshotError if data are damaged."""
     if not snapshot.is_held:
         return WindowFigures(read_observations(snapshot, server, window), window)
     with snapshot.convert_decode_errors(server.title):
         ends = read_block_ends(server)
     block = bisect_right(ends, window.start)
-    # The block before the window ends with the count that is held into it, at the latest.
+    # The previous block ends with the count that is held into the window, or with an earlier count.
     early = Window(ends[block - 1] - 1 if block else BEFORE_ALL, window.end)
     instants, players = read_observations(snapshot, server, early)
     inside, until = window.locate(instants), min(window.end, snapshot.as_of)
@@ -335,9 +334,9 @@ def compute_figures(snapshot: Snapshot, server: ServerRow, window: Window) -> Wi
 
 
 def find_last_observed_at(snapshot: Snapshot, server: ServerRow, until: int) -> int | None:
-    """Return the instant of a server's last observation up to and including `until`.
+    """Return the time of a server's last observation up to and including `until`, or None.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     with snapshot.get_file(server).convert_decode_errors(server.title):
         ends = read_block_ends(server)

@@ -1,4 +1,4 @@
-"""Open a snapshot of either kind, and ask it: a file, or a folder of shards."""
+"""Open and query a snapshot: a file or a folder of shards."""
 
 import os
 import stat
@@ -30,7 +30,7 @@ Snapshot: TypeAlias = "SnapshotFile | ShardedSnapshot"
 
 
 def open_snapshot(path: str) -> Snapshot:
-    """Open a snapshot for reading: a file, or a folder with a manifest of shards.
+    """Open a snapshot file, or a folder with a manifest of shards, for reading.
 
     Raises SnapshotError with a one-line reason that names the problem and a remedy, and shows
     nothing of the observations.
@@ -41,7 +41,7 @@ def open_snapshot(path: str) -> Snapshot:
 
 
 def identify_snapshot(path: str) -> Identity:
-    """Return the identity of the file at a path; for a folder, of its manifest."""
+    """Return the identity of the file at a path, or of the manifest in a folder."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):
@@ -54,13 +54,13 @@ def identify_snapshot(path: str) -> Identity:
 REMEDY = "copy the whole directory again, or write it with `srvstat fleet --snapshots`"
 
 _MAX_BYTES = 1 << 24
-"""A manifest is never longer."""
+"""The maximum size of a manifest, in bytes."""
 
 
 def _read_manifest(folder: str) -> "Manifest":
-    """Return the verified manifest in a folder.
+    """Return the verified manifest of a folder.
 
-    Raises SnapshotError.
+    Raises SnapshotError if it is missing or damaged.
     """
     path = os.path.join(folder, MANIFEST)
     with convert_errors(path, SnapshotError):
@@ -85,11 +85,8 @@ def _read_manifest(folder: str) -> "Manifest":
 
 
 def _parse(data: bytes) -> "Manifest":
-    """Parse a manifest.
-
-    Raises ValueError.
-    """
-    # Answers from one file do not need the model, which takes 20 ms to import.
+    """Parse a manifest. Raises ValueError if it is malformed."""
+    # Imported here because queries of a single file do not need the model, which takes 20 ms.
     from srvstat.documents.snapshot import Manifest  # noqa: PLC0415
 
     value: Any = wire.decode(data)
@@ -99,9 +96,9 @@ def _parse(data: bytes) -> "Manifest":
 
 
 def _check(manifest: "Manifest") -> None:
-    """Compare a manifest with its digest, and its totals with its shards.
+    """Compare a manifest with its checksum, and its totals with its shards.
 
-    Raises ValueError, also for a text that is not Unicode.
+    Raises ValueError if one differs or a text is not Unicode.
     """
     shards = manifest.shards
     if manifest.digest != manifest.compute_digest():
@@ -119,14 +116,14 @@ def _check(manifest: "Manifest") -> None:
 
 
 class ShardedSnapshot(SnapshotBase):
-    """An open folder of shards; `open_snapshot` opens one.
+    """An open folder of shards. `open_snapshot` opens one.
 
-    It answers as one file with all servers would; only the root is another. A shard is opened when
-    it is first needed, compared with the manifest, and stays open.
+    Its responses equal those of one file with all servers; only the root differs. Each shard is
+    opened on first use, compared with the manifest, and remains open.
     """
 
     def __init__(self, folder: str, manifest: "Manifest") -> None:
-        # An update needs more, but only a file can be updated.
+        # An update needs more columns, but only a file can be updated.
         file_row = FileRow(
             as_of=manifest.as_of,
             server_count=manifest.servers,
@@ -142,7 +139,7 @@ class ShardedSnapshot(SnapshotBase):
         )
         super().__init__(folder, file_row)
         self.shards: tuple[ManifestShard, ...] = manifest.shards
-        """The shards in the order of their numbers."""
+        """The shards, ordered by number."""
         self._files: dict[int, SnapshotFile] = {}
 
     def close(self) -> None:
@@ -151,17 +148,17 @@ class ShardedSnapshot(SnapshotBase):
             file.close()
 
     def iter_files(self) -> Iterator[SnapshotFile]:
-        """Yield the file of each shard, in the order of their numbers."""
+        """Yield the file of each shard, ordered by number."""
         return map(self._get_shard, range(len(self.shards)))
 
     def get_file(self, server: ServerRow) -> SnapshotFile:
-        """Return the file that has a server."""
+        """Return the file that contains a server."""
         return self._get_shard(self._find_shard(server.id))
 
     def find_servers(self, references: Iterable[ServerReference]) -> list[ServerRow | None]:
-        """Return the server of each reference, compared exactly; None for an unknown one.
+        """Return the server of each reference, or None for an unknown server. Compares exactly.
 
-        An id is looked up in its shard, a cfxId in one shard after another.
+        An id is looked up in its shard only, a cfxId in all shards.
         """
         wanted = list(references)
         shard_of = {
@@ -195,7 +192,7 @@ class ShardedSnapshot(SnapshotBase):
     def iter_identifiers(
         self, by: Namespace, start: str = "", *, backwards: bool = False
     ) -> Iterator[str]:
-        """Yield unverified identifiers of a namespace, as `SnapshotFile.iter_identifiers`."""
+        """Yield unverified identifiers of a namespace, as `SnapshotFile.iter_identifiers` does."""
         names = [
             file.iter_identifiers(by, start, backwards=backwards) for file in self.iter_files()
         ]
@@ -205,9 +202,9 @@ class ShardedSnapshot(SnapshotBase):
         return find_shard(server_id, len(self.shards))
 
     def _check_place(self, server: ServerRow, number: int) -> ServerRow:
-        """Return a server of the shard with a number.
+        """Return a server that was read from a shard.
 
-        Raises SnapshotError if another shard should have it.
+        Raises SnapshotError if the server belongs in another shard.
         """
         right = self._find_shard(server.id)
         if right != number:
@@ -223,7 +220,7 @@ class ShardedSnapshot(SnapshotBase):
     def _get_shard(self, number: int) -> SnapshotFile:
         """Return the file of a shard, opened and compared with the manifest.
 
-        Raises SnapshotError.
+        Raises SnapshotError if it is missing, damaged or not the listed file.
         """
         if number not in self._files:
             path = self._build_path(number)

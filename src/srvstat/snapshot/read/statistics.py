@@ -1,8 +1,8 @@
 """Compute the statistics of servers in a window from the blocks at its two ends.
 
-A window of the contract is the difference of two states of a server: one just before it, one at its
-end. The cost does not depend on its length, and nothing here needs numpy, except for a median among
-counts that blocks do not count.
+The statistics of an API window are the difference of two states of a server: just before the window
+and at its end. The cost does not depend on the length of the window. Only one case needs numpy: a
+median beyond the counted range of blocks.
 """
 
 from bisect import bisect_right
@@ -21,15 +21,15 @@ from srvstat.snapshot.read.snapshot import Snapshot
 _T = TypeVar("_T")
 
 _SERVERS_AT_ONCE = 500
-"""Limits the memory of blocks."""
+"""The number of servers per statement, which limits the memory of blocks."""
 
 
 def compute_window_totals(
     snapshot: Snapshot, servers: Sequence[rows.ServerRow], window: Window
 ) -> list[tuple[int, int]]:
-    """Return the number of observations of each server in a window, and their sum.
+    """Return the number and the sum of each server's observations in a window.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     return _compute(
         snapshot, servers, window, lambda _file, span: (span.size, span.total), nothing=(0, 0)
@@ -41,32 +41,33 @@ def compute_window_statistics(
 ) -> list[stats.Statistics]:
     """Return the statistics of each server in a window.
 
-    One statement for each file reads at most two blocks of each server.
+    One statement per file reads at most two blocks of each server.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     compute = partial(_compute_statistics, window=window)
     return _compute(snapshot, servers, window, compute, nothing=stats.compute_statistics(()))
 
 
 class _Edge(NamedTuple):
-    """A server up to an instant in one of its blocks.
+    """The state of a server at a time, which is in one of its blocks.
 
-    The `mark` nearest to the instant is a number from 1; 0 is the start of the block. `rest` are
-    the players between both; `sign` is -1 if the mark is later, and else 1.
+    - `mark`: the nearest mark, numbered from 1; 0 is the start of the block.
+    - `rest`: the players between the mark and the time.
+    - `sign`: -1 if the mark is later than the time, otherwise 1.
     """
 
     block: rows.Block
     players: Sequence[int]
     position: int
-    """The number of the observations of the block up to the instant."""
+    """The number of the block's observations up to the time."""
     mark: int
     rest: Sequence[int]
     sign: int
     count: int  # type: ignore[assignment] # a method of tuples
-    """The number of the observations up to the instant."""
+    """The number of the server's observations up to the time."""
     total: int
-    """The sum of their players."""
+    """The sum of the players up to the time."""
 
 
 def _find_edge(block: rows.Block, instant: int) -> _Edge:
@@ -90,7 +91,7 @@ def _find_edge(block: rows.Block, instant: int) -> _Edge:
 
 
 class _Span(NamedTuple):
-    """The observations of a server between two edges; without `end`, up to its last one."""
+    """A server's observations between two edges. If `end` is None, up to the last observation."""
 
     server: rows.ServerRow
     start: _Edge
@@ -98,10 +99,10 @@ class _Span(NamedTuple):
     size: int
     """The number of observations."""
     total: int
-    """The sum of their players."""
+    """The sum of the players."""
 
     def compute_growth(self) -> stats.Growth:
-        """Return the growth from the first observation, of at least two, to the last."""
+        """Return the growth from the first to the last of at least two observations."""
         first, end = self.start.players[self.start.position], self.end
         if end is None:
             last = self.server.last_players
@@ -112,7 +113,7 @@ class _Span(NamedTuple):
         return stats.compute_growth(first, last)
 
     def find_peaks(self) -> tuple[int, int]:
-        """Return the most players in the blocks between the edges, and those at the edges, too."""
+        """Return the peak of the blocks between the edges, without and with the edge blocks."""
         peaks = rows.read_block_peaks(self.server)
         first = self.start.block.number
         last = len(peaks) - 1 if self.end is None else self.end.block.number
@@ -120,7 +121,7 @@ class _Span(NamedTuple):
         return inner, max(inner, peaks[first], peaks[last])
 
     def find_wide_peak(self) -> int:
-        """Return the most players, in several blocks, of which blocks do not count so many."""
+        """Return the maximum player count across blocks when it exceeds the counted range."""
         start, end = self.start, self.end
         of_end = end.players[: end.position] if end else ()
         return max((self.find_peaks()[0], *start.players[start.position :], *of_end))
@@ -134,7 +135,7 @@ def _compute(
     *,
     nothing: _T,
 ) -> list[_T]:
-    """Return what a function computes for each server; `nothing` without observations."""
+    """Return the result of `compute` for each server, or `nothing` if it has no observations."""
     values = [nothing] * len(servers)
     by_file: defaultdict[SnapshotFile, list[int]] = defaultdict(list)
     for position, server in enumerate(servers):
@@ -153,7 +154,7 @@ def _compute(
 def _find_spans(
     file: SnapshotFile, servers: Sequence[rows.ServerRow], window: Window
 ) -> list[_Span | None]:
-    """Return the observations of each server in a window; None where it has none."""
+    """Return each server's observations in a window, or None if it has none."""
     wanted: list[tuple[rows.ServerRow, Sequence[int]]] = []
     for server in servers:
         ends = rows.read_block_ends(server)
@@ -189,15 +190,16 @@ def _compute_statistics(file: SnapshotFile, span: _Span, window: Window) -> stat
 
 
 _Counts = tuple[Sequence[int], Sequence[int], Sequence[int], int]
-"""How many observations up to an instant have at most `v` players, for `v` below COUNTED.
+"""The number of observations up to a time with at most `v` players, for `v` below COUNTED.
 
-It is the sum of `before[v]` and `mark[v]`, each of which goes on with its last number, and of the
-number of `rest` that are at most `v`, times `sign`; in this order. Only `rest` can be empty.
+The tuple is `(before, mark, rest, sign)`, and the number is `before[v] + mark[v] + sign * sum(p <=
+v for p in rest)`. Beyond their ends, `before` and `mark` continue with their last number. Only
+`rest` can be empty.
 """
 
 
 def _read_counts(server: rows.ServerRow, edge: _Edge | None) -> _Counts:
-    """Return the counts up to an edge, or of all observations of a server."""
+    """Return the counts up to an edge, or the counts of all of a server's observations."""
     if edge is None:
         width = rows.choose_width(server.observation_count)
         return rows.unpack(server.counts, width) or (0,), (0,), (), 1
@@ -233,7 +235,7 @@ def _rank(file: SnapshotFile, span: _Span, window: Window) -> tuple[int, float, 
         )
 
     def find(rank: int, low: int, high: int) -> int:
-        """Return the number of players with a rank, which is from `low` to `high`."""
+        """Return the player count at a rank. The result is known to be from `low` to `high`."""
         return bisect_right(range(high), rank, low, key=count_up_to)
 
     lower_rank, upper_rank = stats.find_middle_ranks(count)
@@ -241,7 +243,8 @@ def _rank(file: SnapshotFile, span: _Span, window: Window) -> tuple[int, float, 
     top = min(greatest_peak, rows.COUNTED - 1)
     is_counted = greatest_peak < rows.COUNTED
     if not is_counted and upper_rank >= count_up_to(top):
-        # Importing numpy takes longer than most answers.
+        # Importing numpy takes longer than computing most responses.
+        # #1772 most servers were empty at some time
         from srvstat.contract.arrays import find_ranks  # noqa: PLC0415
         from srvstat.snapshot.read.observations import read_observations  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Verify a whole snapshot, the rows that an update wrote, or one server after another."""
+"""Verify a whole snapshot, the rows written by an update, or one server at a time."""
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -14,10 +14,9 @@ from srvstat.snapshot.read.statistics import compute_window_statistics
 
 
 class SpotCheck:
-    """Check the next server each time: of each file of the snapshot in turn, in order of their ids.
+    """Check one server per call, cycling through files and ids.
 
-    One thread at a time may use it, with any open snapshot: a later one is checked from the same
-    place on.
+    Not thread-safe. Each call may pass another open snapshot; checking continues at the same place.
     """
 
     def __init__(self) -> None:
@@ -26,12 +25,12 @@ class SpotCheck:
         """The last id checked in each file, by the number of the file."""
 
     def check_next(self, snapshot: Snapshot) -> str | None:
-        """Check the next server on the disk, and return its id; None for a file without servers.
+        """Check the next server on the disk and return its id, or None if the file has no servers.
 
-        All rows are read that answers about the server need. After an error, the next check reads
+        Reads all rows that responses about the server need. After an error, the next call checks
         the same server again.
 
-        Raises SnapshotError.
+        Raises SnapshotError if data are damaged.
         """
         files = list(snapshot.iter_files())
         number = self._turn % len(files)
@@ -47,13 +46,13 @@ class SpotCheck:
 
 
 def _find_next(file: SnapshotFile, last: str) -> str | None:
-    """Return the unverified id of the server after another, or else of the first one."""
+    """Return the unverified id of the server after `last`, or the first id if there is none."""
     following = file.iter_identifiers("id", f"{last}\0")
     return next(chain(following, file.iter_identifiers("id")), None)
 
 
 def _check_server(file: SnapshotFile, server_id: str, as_of: int) -> None:
-    """Compute what all answers about a server contain; this verifies each row that they need."""
+    """Compute all that responses about a server contain, which verifies each row they need."""
     server = file.find_server("id", server_id)
     if server is None or not file.has_server(server):
         raise file.build_damage_error("the servers")
@@ -65,7 +64,7 @@ def _check_server(file: SnapshotFile, server_id: str, as_of: int) -> None:
 def verify(
     path: str, progress: Callable[[int, int], None] = lambda _done, _of: None
 ) -> Verification:
-    """Verify all rows, recompute derived data from the observations and servers, and compare it.
+    """Verify all rows, and compare derived data with data recomputed from observations and servers.
 
     Calls `progress` with the number of observations just checked and the total number.
 
@@ -88,7 +87,7 @@ def verify(
 
 
 def _verify_file(snapshot: SnapshotFile, progress: Callable[[int], None]) -> int:
-    """Verify a file, and return the number of its days; `progress` is called for each server."""
+    """Verify a file and return the number of its days. Calls `progress` after each server."""
     servers = list(snapshot.iter_servers())
     days = 0
     for server in servers:
@@ -97,14 +96,14 @@ def _verify_file(snapshot: SnapshotFile, progress: Callable[[int], None]) -> int
         progress(server.observation_count)
     _check_directory(snapshot, servers)
     _check_counts(snapshot, sum(len(rows.read_block_ends(server)) for server in servers))
-    # The last check, as it can't name the damaged part.
+    # This check is last, because it can't name the damaged part.
     snapshot.connection.check_structure()
     return days
 
 
 def _verify_server(snapshot: SnapshotFile, server: rows.ServerRow) -> int:
-    """Derive the rows of a server again, compare them, and return the number of its days."""
-    # An engine of a service checks chains, and needs no numpy.
+    """Derive a server's rows again, compare them, and return the number of days."""
+    # Imported here because a fleet engine only checks chains, without numpy.
     import numpy as np  # noqa: PLC0415
 
     from srvstat.snapshot.blocks import decode_blocks, derive, join  # noqa: PLC0415
@@ -128,9 +127,9 @@ def _verify_server(snapshot: SnapshotFile, server: rows.ServerRow) -> int:
 
 
 def check_chain(snapshot: Snapshot) -> None:
-    """Verify every row that an answer can read, the counts of rows, and the structure of files.
+    """Verify every row that responses can need, the row counts, and the structure of files.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     for file in snapshot.iter_files():
         check_written(file, None)
@@ -139,12 +138,12 @@ def check_chain(snapshot: Snapshot) -> None:
 
 
 def _check_whole(snapshot: Snapshot) -> None:
-    """Check what the files of a sharded snapshot have in common; one file has been verified.
+    """Check consistency across the files of a sharded snapshot. A single file needs no such check.
 
-    Each server must be in its shard, a cfxId in one shard only, and the manifest must have the
-    first and the last observation.
+    Each server must be in its shard, a cfxId in one shard only, and the manifest must state the
+    times of the first and the last observation.
 
-    Raises SnapshotError.
+    Raises SnapshotError if one of these is violated.
     """
     if isinstance(snapshot, SnapshotFile):
         return
@@ -159,12 +158,12 @@ def _check_whole(snapshot: Snapshot) -> None:
 
 
 def check_written(snapshot: SnapshotFile, first_blocks: Mapping[str, int] | None) -> None:
-    """Verify the servers, the directory, the counts of rows, and blocks.
+    """Verify the servers, the directory, the row counts, and blocks.
 
-    `first_blocks` has the number of the first block to verify by the id of its server; None means
-    all blocks of all servers.
+    `first_blocks`: server id → the number of the first block to verify; servers not listed have no
+    blocks to verify. None means all blocks of all servers.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     blocks = 0
     for server in snapshot.iter_servers():
@@ -179,7 +178,7 @@ def check_written(snapshot: SnapshotFile, first_blocks: Mapping[str, int] | None
 
 
 def _check_directory(snapshot: SnapshotFile, servers: Sequence[rows.ServerRow]) -> None:
-    """Compare the directory and the row of the file with all servers."""
+    """Compare the directory and the file's row with all servers."""
     row, directory = rows.describe_servers(snapshot.file_row, servers)
     if list(islice(snapshot.iter_directory(), len(directory) + 1)) != directory:
         raise snapshot.build_damage_error(DIRECTORY)
@@ -188,9 +187,9 @@ def _check_directory(snapshot: SnapshotFile, servers: Sequence[rows.ServerRow]) 
 
 
 def _check_counts(snapshot: SnapshotFile, blocks: int) -> None:
-    """Check that no table has other rows than the servers, which were verified before.
+    """Check that no table has additional rows. The servers must be verified already.
 
-    Raises SnapshotError.
+    Raises SnapshotError if a table has a different number of rows.
     """
     expected = {"snapshot": 1, "servers": snapshot.file_row.server_count, "blocks": blocks}
     for table, count in expected.items():

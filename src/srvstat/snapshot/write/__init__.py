@@ -1,4 +1,4 @@
-"""Write a snapshot file from sources, of which another snapshot can be one."""
+"""Write a snapshot file from sources, which can include another snapshot."""
 
 from srvstat.sources.registry import KINDS, Kind
 

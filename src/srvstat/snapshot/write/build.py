@@ -41,8 +41,8 @@ from srvstat.sources.source import (
     list_stored_names,
 )
 
-# sqlite-utils imports pandas if it is installed, which takes a second and 60 MiB. For Python, None
-# is a module that does not exist.
+# sqlite-utils imports pandas if it is installed, which takes a second and 60 MiB. For Python, a
+# module that is None does not exist.
 _modules: dict[str, Any] = sys.modules
 _modules.setdefault("pandas", None)
 import sqlite_utils  # noqa: E402
@@ -52,9 +52,9 @@ if _modules["pandas"] is None:  # pragma: no branch - it may be imported already
 
 
 class Stored(NamedTuple):
-    """The rows of servers, and the number of observations that are new.
+    """The rows of servers, and the number of new observations.
 
-    `first_blocks` has the number of the first block that was stored, by the id of its server.
+    `first_blocks`: server id → the number of the first block that was stored.
     """
 
     servers: Sequence[rows.ServerRow]
@@ -67,10 +67,11 @@ def build(
 ) -> BuildSummary:
     """Build a snapshot at a path, and return a summary of its sources.
 
-    `rejects` is the path of a file for malformed and conflicting rows. An existing file is replaced
-    only after the new one is complete and was read back.
+    `rejects`: the path of a file for malformed and conflicting rows. An existing snapshot is
+    replaced only after the new one is complete and was read back.
 
-    Raises SourceError, UsageError, OutputError.
+    Raises SourceError if a source is refused, UsageError for an unusable path, and OutputError if a
+    file can't be written.
     """
     check_names(output, rejects, inputs.sources)
     # The snapshot is renamed into place first, then the rejects.
@@ -94,11 +95,11 @@ def _fill_draft(
     write_rejects: refusals.WriteRejects,
     names: Sequence[str] | None = None,
 ) -> tuple[BuildSummary, rows.FileRow]:
-    """Fill a new database file from the sources; return a summary and the row of the file.
+    """Fill a new database file from the sources. Return a summary and the file's row.
 
-    `names` are those that the file stores, by default the names of the sources.
+    `names`: the source names to store. Default: the names of the sources.
 
-    Raises SourceError.
+    Raises SourceError if a source is refused.
     """
     create_tables(connection)
     stored = read_rows(intake, partial(store, connection, intake), write_rejects)
@@ -116,13 +117,14 @@ def read_rows(
 ) -> Stored:
     """Read all sources, store their observations, and write the rejects.
 
-    Raises SourceError, OutputError, and what `store_rows` raises.
+    Raises SourceError if a source is refused, OutputError if the rejects can't be written, and the
+    errors of `store_rows`.
     """
     try:
         intake.read()
     except SourceError:
         if intake.inputs.strict:
-            # Storing finds conflicts; one in an earlier row is the first error.
+            # Storing finds conflicts. A conflict in an earlier row is the first error.
             store_rows()
             _refuse_first_reject(intake)
         raise
@@ -139,7 +141,9 @@ def _refuse_first_reject(intake: Intake) -> None:
 
 
 _ROWS_PER_REPORT = 10_000
-"""Reporting the progress of each small server would take longer than storing it."""
+"""The minimum number of rows per progress report. Reporting each small server would take longer
+than storing it.
+"""
 
 
 def store(
@@ -150,10 +154,12 @@ def store(
 ) -> Stored:
     """Store each block that the staged observations change, server by server.
 
-    The observations of an old snapshot count as read before them: `before` has its servers by their
-    ids. A server without a record needs an observation.
+    - `old`: a snapshot whose observations count as read before the staged ones.
+    - `before`: its servers by id.
 
-    Raises SnapshotError.
+    A server without a record needs an observation.
+
+    Raises SnapshotError if `old` is damaged.
     """
     intake.name_servers()
     put = partial(put_block, connection)
@@ -185,9 +191,9 @@ def store(
 def _read_changed_blocks(
     old: SnapshotFile, server: rows.ServerRow, first: int
 ) -> tuple[blocks.Observations, blocks.Kept]:
-    """Return a server's observations from the block on to which an instant belongs.
+    """Return a server's observations, starting with the block that contains an instant.
 
-    Also returns what to keep of the blocks before it.
+    Also returns the running totals of the earlier blocks.
     """
     with old.convert_decode_errors(f"the observations of {server.title}"):
         ends = rows.read_block_ends(server)
@@ -204,9 +210,9 @@ def finish_draft(
     file_row: rows.FileRow,
     names: Sequence[str] | None = None,
 ) -> tuple[BuildSummary, rows.FileRow]:
-    """Store the servers and the row of the file; return a summary and that row.
+    """Store the servers and the file's row. Return a summary and the row as stored.
 
-    `file_row` has the as-of time, and what the file says about earlier sources.
+    `file_row`: the as-of time, and the columns about earlier sources.
     """
     names = list_stored_names(intake.inputs.observations) if names is None else names
     earlier = read_texts(file_row.sources)
@@ -248,7 +254,7 @@ def _list_converted(roster: Roster, stored: Sequence[rows.ServerRow]) -> dict[st
 
 
 # The draft is deleted on any error and flushed before it is renamed, so SQLite needs neither a
-# journal nor flushes. Smaller pages take longer to read, larger ones more space.
+# journal nor flushes. Smaller pages take longer to read, larger pages take more space.
 _SETTINGS = """
     PRAGMA page_size = 8192;
     PRAGMA trusted_schema = 0;
@@ -263,7 +269,7 @@ _PUT_BLOCK = f"REPLACE INTO blocks VALUES ({', '.join('?' * len(rows.Block._fiel
 
 
 def apply_settings(connection: sqlite3.Connection) -> None:
-    """Write without a journal; the file must be complete or empty."""
+    """Write without a journal, so an error leaves a broken file. The caller must discard it."""
     connection.executescript(_SETTINGS)
 
 
@@ -283,9 +289,9 @@ def put_block(connection: sqlite3.Connection, block: rows.Block) -> None:
 def store_servers(
     connection: sqlite3.Connection, servers: Sequence[rows.ServerRow], file_row: rows.FileRow
 ) -> rows.FileRow:
-    """Replace the servers, their directory and the row of the file, and commit.
+    """Replace the servers, their directory and the file's row, and commit.
 
-    `file_row` has the columns about its sources; returns the row as stored.
+    `file_row`: the columns about the sources. Returns the row as stored.
     """
     sealed, directory = rows.describe_servers(file_row, servers)
     database = sqlite_utils.Database(connection, execute_plugins=False)
@@ -304,9 +310,9 @@ def store_servers(
 
 @contextmanager
 def open_draft(output: str, draft: str) -> Iterator[sqlite3.Connection]:
-    """Open the draft of an output as a database without tables.
+    """Open an output's draft as a database without tables.
 
-    Raises OutputError for SQLite's errors in the block.
+    Raises OutputError for SQLite errors in the block.
     """
     # The draft itself is locked, and SQLite's locks would wait for that lock on macOS and NFS.
     uri = f"file:{quote(os.fsencode(draft), safe='/')}?mode=rw&nolock=1"
@@ -320,15 +326,15 @@ def open_draft(output: str, draft: str) -> Iterator[sqlite3.Connection]:
 def check_draft(
     output: str, draft: str, row: rows.FileRow, first_blocks: Mapping[str, int] | None = None
 ) -> None:
-    """Read back a draft, with the given row of the file, before it becomes the output.
+    """Read back a draft before it becomes the output, which readers might use immediately.
 
-    After that, readers might already use it. The digests are checked, but nothing is derived again:
-    that could reveal only bugs in srvstat.
+    - `row`: the expected row of the file.
+    - `first_blocks`: for an update, server id → the number of the first block written. The output
+      is still the file before the update.
 
-    For an update, `first_blocks` has the number of the first block written by the id of its server,
-    and the output is still the file before the update.
+    Checks digests, but does not derive data again, because that could reveal only bugs in srvstat.
 
-    Raises OutputError if a row differs, or if one is missing, and UsageError if there is a journal.
+    Raises OutputError if a row differs or is missing, and UsageError if there is a journal.
     """
     try:
         with closing(open_file(draft)) as snapshot:
@@ -351,7 +357,7 @@ def check_draft(
 
 
 def _read_change_counter(path: str) -> bytes:
-    """Return the counter in the first page of a database, which each change rewrites."""
+    """Return the change counter in a database's first page, which each change rewrites."""
     with open(path, "rb") as file:
         return file.read(28)[24:]
 
@@ -359,7 +365,7 @@ def _read_change_counter(path: str) -> bytes:
 def check_journal(output: str) -> None:
     """Refuse an output with a journal, which would make the snapshot unreadable.
 
-    Raises UsageError, OutputError.
+    Raises UsageError if there is a journal, and OutputError if the file is inaccessible.
     """
     with convert_write_errors(output):
         journal = find_journal(output)
@@ -373,11 +379,11 @@ def check_journal(output: str) -> None:
 def check_names(
     output: str, rejects: str | None, sources: Sequence[Source], *, name: str = "OUTPUT"
 ) -> None:
-    """Refuse a snapshot that is a source, or that is also the file of the rejects.
+    """Refuse a snapshot path that is also a source or the rejects file.
 
-    `name` is how messages name the snapshot's argument.
+    `name`: the snapshot argument's name in messages.
 
-    Raises UsageError, OutputError.
+    Raises UsageError for a conflict, and OutputError if a path is inaccessible.
     """
     check_stdin_once(source.name for source in sources)
     written = [check_name(name, output)]
@@ -391,16 +397,13 @@ def check_names(
 
 
 def check_is_no_source(path: str | None, location: str, sources: Sequence[Source]) -> None:
-    """Refuse a file to write, with a real path, that is also a source.
-
-    Raises UsageError.
-    """
+    """Refuse an output file, given its real path, that is also a source. Raises UsageError."""
     if location in set(map(_locate, sources)):
         raise UsageError(f"{path}: is also a source; name another file")
 
 
 def _locate(source: Source) -> str | None:
-    """Return the real path of a source; None for standard input and for names that can't open."""
+    """Return the real path of a source, or None for standard input and for unusable names."""
     if source.name == STDIN:
         return None
     try:
@@ -409,14 +412,15 @@ def _locate(source: Source) -> str | None:
         return None
 
 
-# An engine has read these times, so that a year before 2001 is no mistake.
+# An engine has already interpreted these times, so a year before 2001 is not a mistake.
 _MILLISECONDS = ColumnMapping(time_unit="ms", is_strict=True)
 
 
 class Shard(NamedTuple):
-    """A shard to build: its number and file, its servers, and the folder of their observations.
+    """A shard to build.
 
-    `title` is the name of the file for messages. The folder is missing if there are none.
+    - `title`: the file's name for messages.
+    - `rows`: the folder of its observations, which is missing if there are none.
     """
 
     number: int
@@ -429,11 +433,12 @@ class Shard(NamedTuple):
 
 
 def build_shard(shard: Shard, report: Callable[[int], None]) -> rows.FileRow:
-    """Build a shard like a snapshot of its servers, and return the row of the file.
+    """Build a shard as a snapshot of its servers, and return the file's row.
 
-    `report` is called with numbers of rows just processed; each is read, then stored.
+    Calls `report` with a number of rows just processed: once when they are read, once when stored.
 
-    Raises SourceError, OutputError.
+    Raises SourceError if the observations are refused, and OutputError if the file can't be
+    written.
     """
     sources: list[Source] = []
     warnings: list[str] = []

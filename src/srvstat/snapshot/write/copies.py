@@ -1,4 +1,4 @@
-"""Copy a snapshot: into a bundle, into an export, or as a source of another snapshot."""
+"""Copy a snapshot: to a bundle, to an export, or as a source of another snapshot."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,16 +40,19 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
     redact: bool = False,
     overwrite: bool = False,
 ) -> BundleSummary:
-    """Write a bundle of some servers of a snapshot, and return a summary of it.
+    """Write a bundle of some servers of a snapshot, and return a summary.
 
-    The bundle answers each window of the range that ends at the parent's as_of, or of a shorter
-    range, as its parent does: it has all observations from the start of a UTC day on. The parent
-    must cover the range. With `starts_at`, it has all observations from the start of the UTC day of
-    that instant on instead. `servers` may repeat. `case` is stored with the options of its sources.
-    `redact` replaces names, descriptions
-    and links, and drops the names of the sources. The output is replaced only by a complete file.
+    - `servers`: the servers to include; repeats are ignored.
+    - `range`: the bundle has all observations that windows of this range, or a shorter one, need if
+      they end at the parent's as_of. It starts with a UTC day. The parent must cover the range.
+    - `starts_at`: if given, the bundle starts with the UTC day of this time instead.
+    - `case`: stored with the options of the sources.
+    - `redact`: replaces names, descriptions and links, and drops the source names.
 
-    Raises SnapshotError, UsageError, OutputError.
+    The output is replaced only by a complete file.
+
+    Raises SnapshotError if the parent is damaged, UsageError if the output may not be replaced, and
+    OutputError if it can't be written.
     """
     if check_name("--output", output) == os.path.realpath(parent.path):
         raise UsageError(f"{output}: is the snapshot to take servers from; name another file")
@@ -70,7 +73,7 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
             put = partial(build.put_block, connection)
             rows: list[ServerRow] = []
             for number, server in enumerate(chosen, 1):
-                # The digests of a forged file match, whatever its values are.
+                # Validate values, because a forged file can have matching digests and any values.
                 parent.describe_record(server)
                 observations = read_observations(parent, server, _extend(parent, server, window))
                 row = derive(server._replace(server=number), observations, put)
@@ -92,7 +95,7 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
 
 
 def _extend(parent: Snapshot, server: ServerRow, window: Window) -> Window:
-    """Return a window from the observation before it on, if its count is held into the window."""
+    """Start the window at the preceding observation if its count is held into the window."""
     before = find_last_observed_at(parent, server, window.start) if parent.is_held else None
     return window if before is None else Window.from_first(before, window.end)
 
@@ -100,14 +103,15 @@ def _extend(parent: Snapshot, server: ServerRow, window: Window) -> Window:
 def _encode_reading(parent: Snapshot, case: Mapping[str, str] | None, *, redact: bool) -> str:
     """Encode the options of the parent's sources, and the case of a bundle.
 
-    A redacted bundle keeps only the options that change figures; others name columns and servers.
+    A redacted bundle keeps only the options that change statistics. The others name columns and
+    servers.
     """
     kept = {name: value for name, value in parent.reading.items() if name == "hold" or not redact}
     return wire.encode(kept | ({"case": dict(case)} if case else {})).decode()
 
 
 def _redact(row: ServerRow) -> ServerRow:
-    """Replace the texts of a server, except empty ones, and drop source_id; URLs stay URLs."""
+    """Replace a server's nonempty texts, and drop its source identifiers. URLs remain URLs."""
     return row._replace(
         hostname=row.hostname and REDACTED_TEXT,
         project_name=row.project_name and REDACTED_TEXT,
@@ -129,10 +133,12 @@ def write_export(
 ) -> ExportSummary:
     """Write servers of a snapshot to a new folder, and return a summary.
 
-    `servers` is called once for each pass over the servers. `encode` returns the observations
-    in a window in pieces, in the format that names their file.
+    - `servers`: called once for each pass over the servers.
+    - `encode`: returns the observations in a window, as encoded pieces.
+    - `format`: the format, which is also the file's extension.
 
-    Raises SnapshotError, UsageError if the folder exists, OutputError.
+    Raises SnapshotError if the snapshot is damaged, UsageError if the folder exists, and
+    OutputError if it can't be written.
     """
     server_count = observation_count = size = 0
 
@@ -172,9 +178,9 @@ _ALL = Window(BEFORE_ALL, LATEST)
 
 
 def read(source: Source) -> Iterator[Batch]:
-    """Read the observations of a snapshot, one server after the other.
+    """Read the observations of a snapshot, server by server.
 
-    Warns of a bundle, which has only some observations.
+    Warns about a bundle, which lacks earlier observations.
 
     Raises SourceError if the snapshot is missing or damaged.
     """
@@ -193,7 +199,7 @@ def read(source: Source) -> Iterator[Batch]:
 
 
 def read_records(source: Source) -> list[ServerRecord]:
-    """Read the records from which a snapshot was built. Values that were fallbacks are None again.
+    """Read the records from which a snapshot was built. Filled-in values are None again.
 
     Raises SourceError if the snapshot is missing or damaged.
     """
@@ -202,7 +208,7 @@ def read_records(source: Source) -> list[ServerRecord]:
 
 
 def _read_record(snapshot: Snapshot, server: ServerRow) -> ServerRecord:
-    """Return the record from which a verified row was made, which a forger may have written."""
+    """Return the record from which a verified row was built. The row may be forged."""
     with snapshot.convert_decode_errors(server.title):
         snapshot.describe_record(server)
         return build_record(server)
@@ -210,7 +216,7 @@ def _read_record(snapshot: Snapshot, server: ServerRow) -> ServerRecord:
 
 @contextmanager
 def _open(source: Source) -> Iterator[Snapshot]:
-    """Open a snapshot; report errors about it in the block as errors of a source."""
+    """Open a snapshot, and convert its errors in the block to SourceError."""
     if source.name == STDIN:
         raise SourceError(f"{source.title}: a snapshot can't be read from a pipe; name a file")
     try:

@@ -1,4 +1,4 @@
-"""Find out what a build would do with its sources, and draft the records of their servers."""
+"""Simulate a build of some sources, and draft server records."""
 
 import re
 from collections import Counter
@@ -18,14 +18,15 @@ from srvstat.sources.source import Batch, check_sources, check_stdin_once
 _MAX_ROWS = 6
 _MAX_EXAMPLES = 2
 
-# The reason of a conflict ends with the count that is kept.
+# Matches the end of a conflict's reason: the count that is kept.
 _KEPT_COUNT = re.compile(r"( has) [0-9]+$")
 
 
 def run_dry(inputs: Inputs) -> DryRun:
-    """Return what a build would do.
+    """Simulate a build, and return its result.
 
-    Raises SourceError, UsageError, and OutputError if temporary space runs out.
+    Raises SourceError if a source is unreadable, UsageError for an invalid input, and OutputError
+    if temporary space runs out.
     """
     check_stdin_once(source.name for source in inputs.sources)
     check_sources(inputs.sources)
@@ -65,7 +66,7 @@ class _WatchedIntake(Intake):
     first_rows: Sequence[tuple[str, int, int]] = ()
 
     def take_batch(self, number: int, batch: Batch) -> None:
-        """Take a batch, and note its first rows unless there are earlier ones."""
+        """Take a batch, and remember its first rows if it is the first batch."""
         if not self.first_rows:
             columns = (batch.codes, batch.instants, batch.players)
             rows = zip(*(each[:_MAX_ROWS].tolist() for each in columns), strict=True)
@@ -73,7 +74,7 @@ class _WatchedIntake(Intake):
         super().take_batch(number, batch)
 
     def describe_row(self, row: tuple[str, int, int]) -> UnderstoodRow:
-        """Return a row with the id of the server that keeps it, if any."""
+        """Return a row with the id of the server that keeps it, or None if it would not be kept."""
         name, observed_at, players = row
         server_id = None
         as_of = self.inputs.as_of
@@ -85,7 +86,10 @@ class _WatchedIntake(Intake):
 
 
 def _sort_observations(intake: Intake) -> tuple[int, list[int], Counter[int]]:
-    """Return the number of observations, each server's first and last, and usual intervals."""
+    """Return the number of observations, the servers' first and last times, and their intervals.
+
+    The intervals are those between polls, with the number of servers that use each.
+    """
     kept, ends, intervals = 0, list[int](), Counter[int]()
     intake.name_servers()
     for server_id in intake.roster.server_keys:
@@ -113,7 +117,7 @@ def _collect_examples(rejects: Rejects) -> dict[str, list[tuple[str, str]]]:
 def _group_reasons(
     reasons: Sequence[Reason], examples: dict[str, list[tuple[str, str]]]
 ) -> list[DroppedRows]:
-    """Return the reasons with examples, the commonest first. All conflicts have one reason."""
+    """Return the reasons with examples, the most frequent first. All conflicts share one reason."""
     rows: Counter[tuple[str, bool]] = Counter()
     firsts: dict[str, Reason] = {}
     for reason in reasons:
@@ -133,7 +137,7 @@ def _group_reasons(
 class ProposedRecords(NamedTuple):
     """The number of servers in some observations, their records by id, and the rejected rows.
 
-    `reason` describes the commonest reason to reject a row; it is empty if there is none.
+    `reason`: the most frequent reason to reject a row, or empty if there is none.
     """
 
     servers: int
@@ -143,9 +147,9 @@ class ProposedRecords(NamedTuple):
 
 
 def draft_records(inputs: Inputs, warn: Callable[[str], None]) -> ProposedRecords:
-    """Return a record for each identifier in some observations, as a build without records makes.
+    """Return a record for each identifier in some observations, as a build without records does.
 
-    `warn` is called with one line about each source that may be cut off.
+    Calls `warn` with one line about each source that may be cut off.
 
     Raises SourceError if a source can't be read or no row is usable.
     """

@@ -27,7 +27,9 @@ _LIMIT = re.compile(
 )
 
 Conflicts: TypeAlias = Sequence[Numbers]
-"""Rows of a server, each the place in the build, the instant, the players and those kept."""
+"""Arrays of a server's conflicting rows. Columns: place in the build, time, players, players
+kept.
+"""
 
 
 class PlacedReject(NamedTuple):
@@ -42,9 +44,10 @@ class PlacedReject(NamedTuple):
 class Reason(NamedTuple):
     """A reason why rows were rejected or skipped.
 
-    `rows` is their number, and `first` is the source and the line of the first of them; it is None
-    if the source does not tell. `value` is the malformed value of that row, or its text if the row
-    as a whole is malformed; None if it is not known.
+    - `rows`: the number of rows.
+    - `first`: the source and the line of the first row, or None if unknown.
+    - `value`: the malformed value of the first row, its text if the whole row is malformed, or None
+      if unknown.
     """
 
     text: str
@@ -58,9 +61,10 @@ class Rejects:
     """Collects the rejected rows of all sources of a build.
 
     A place in the build combines the number of a source, in reading order, with a place in that
-    source. Staging has created the tables.
+    source. Staging must create the tables first.
 
     May raise sqlite3.Error, for example when temporary space runs out.
+    #2593 source number → malformed rows
     """
 
     def __init__(self, connection: sqlite3.Connection, sources: Sequence[Source]) -> None:
@@ -71,7 +75,7 @@ class Rejects:
 
     @property
     def malformed(self) -> int:
-        """The number of malformed rows of all sources."""
+        """The number of malformed rows in all sources."""
         return self.malformed_of.total()
 
     def add(self, place: int, reject: Reject) -> None:
@@ -83,7 +87,7 @@ class Rejects:
         )
 
     def add_conflicts(self, server_id: str, conflicts: Conflicts) -> None:
-        """Add observations that conflict with those kept for their server and instants (D16)."""
+        """Add observations that conflict with the kept ones for the same server and time (D16)."""
         reason = "players: an earlier row of this server and time has"
         for part in conflicts:
             self.conflicting += len(part)
@@ -100,11 +104,11 @@ class Rejects:
         return self._iter_first(-1)
 
     def find_first(self) -> PlacedReject | None:
-        """Return the rejected row that was read first; None without any."""
+        """Return the rejected row that was read first, or None if there is none."""
         return next(self._iter_first(1), None)
 
     def describe_first(self) -> str | None:
-        """Return the place and reason of the rejected row that was read first."""
+        """Return the place and reason of the rejected row that was read first, or None."""
         first = self.find_first()
         return first and f"{_format_place(first.source, first.line)}: {first.reason}"
 
@@ -115,7 +119,10 @@ class Rejects:
             yield PlacedReject(self._sources[number], line, reason, text)
 
     def list_reasons(self, number: int | None = None) -> list[Reason]:
-        """Return why rows were rejected, or rows of one source malformed, the commonest first."""
+        """Return the reasons for rejected rows, the most frequent first.
+
+        With the number of a source, return only the reasons for its malformed rows.
+        """
         found = self._connection.execute(
             """
             SELECT reason, sum(lost), min(place), value FROM rejects
@@ -130,13 +137,13 @@ class Rejects:
         ]
 
     def format_place(self, place: int) -> str:
-        """Return a place in the build as text: the title of its source, and the line, if any."""
+        """Format a place in the build: the title of its source, and the line, if any."""
         number, line = divmod(place, PLACES_PER_SOURCE)
         return _format_place(self._sources[number], line)
 
 
 def _format_row(name: str, instant: int, players: int) -> str:
-    """Return a well-formed row that is rejected, as an export writes it."""
+    """Format a well-formed row that is rejected, as an export does."""
     return f"{name},{format_instant(instant)},{players}"
 
 
@@ -145,7 +152,7 @@ def _format_place(source: Source, line: int) -> str:
 
 
 MAX_IN_MEMORY = 1_000_000
-"""Number of observations after which those in memory move to disk; each takes 32 bytes."""
+"""The number of observations in memory, 32 bytes each, before they are moved to disk."""
 
 _RUNS_PER_SERVER = 10_000_000
 
@@ -153,8 +160,8 @@ _RUNS_PER_SERVER = 10_000_000
 class Series(NamedTuple):
     """All observations of one server in ascending order, one for each instant.
 
-    Of several observations of one instant the first one read is kept. `repeated` is the number of
-    others with the same players; those with other players are the conflicts.
+    If several observations share an instant, the first read is kept. `repeated` counts the others
+    with the same players, and `conflicts` are the others with different players.
     """
 
     observations: Observations
@@ -165,9 +172,9 @@ class Series(NamedTuple):
 class Staging:
     """Collects observations in any order and returns them by server.
 
-    Storing rows in the order of the input would make SQLite split pages all over the file. So a
-    million rows at a time, in 32 bytes each, are sorted by server and moved to the temporary
-    database, where they take about 10 bytes. The rows of one server are sorted in memory.
+    Storing rows in input order would make SQLite split pages all over the file. So batches of a
+    million rows, 32 bytes each, are sorted by server and moved to the temporary database, where a
+    row takes about 10 bytes. Each server's rows are sorted in memory.
 
     May raise sqlite3.Error, for example when temporary space runs out.
     """
@@ -180,14 +187,17 @@ class Staging:
         self._moves = 0
 
     def add(self, servers: Numbers, instants: Numbers, players: Numbers, places: Numbers) -> None:
-        """Add observations. Servers are keys from 1; places never descend from call to call."""
+        """Add observations. Servers are keys from 1.
+
+        Places never descend, not even between calls.
+        """
         self._in_memory.append(np.stack((servers, instants, players, places)))
         self._count += len(servers)
         if self._count >= MAX_IN_MEMORY:
             self._move_to_disk()
 
     def find_first(self, server: int) -> int | None:
-        """Return the first instant of all observations of a server; None if it has none."""
+        """Return the earliest time of a server's observations, or None if it has none."""
         if self._count:
             self._move_to_disk()
         query = f"SELECT min(first_at) FROM runs {self._select(server)}"  # noqa: S608 - numbers
@@ -195,7 +205,7 @@ class Staging:
         return None if first is None else int(first)
 
     def take_series(self, server: int, earlier: Observations = NOTHING) -> Series:
-        """Return all observations of a server; `earlier` ones count as read before them."""
+        """Return all observations of a server. `earlier` ones count as read before them."""
         if self._count:
             self._move_to_disk()
         series = Series(earlier)
@@ -213,7 +223,7 @@ class Staging:
                     ]
                 )
             )
-            # Repeats must not fill the memory.
+            # Merge early, so that repeats do not fill the memory.
             most = max(len(series.observations.instants), MAX_IN_MEMORY)
             if sum(each.shape[1] for each in waiting) > most:
                 series, waiting = _merge(series, waiting), []
@@ -256,7 +266,7 @@ def _narrow(numbers: Numbers) -> npt.NDArray[np.unsignedinteger[Any]]:
 
 
 def _merge(series: Series, waiting: Sequence[Numbers]) -> Series:
-    """Return a series with more observations, which were read after those that it has."""
+    """Return a series with additional observations, which were read later."""
     if not waiting:
         return series
     instants, players, places = np.concatenate(waiting, axis=1)
@@ -282,7 +292,7 @@ def _merge(series: Series, waiting: Sequence[Numbers]) -> Series:
 
 
 AFTER_AS_OF = "after the as-of time"
-"""The reason to skip an observation later than the given instant."""
+"""The reason to skip an observation later than the given as-of time."""
 
 Progress = Callable[[str, int, int], None]
 """Called with the current step, `reading` or `storing`, and the bytes and rows just processed."""
@@ -297,10 +307,7 @@ class RejectLimit(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse a limit such as `5` or `2.5%`.
-
-        Raises ValueError.
-        """
+        """Parse a limit such as `5` or `2.5%`. Raises ValueError for other text."""
         found = _LIMIT.fullmatch(text)
         if not found:
             raise ValueError("must be a number of rows or a percentage, such as 100 or 2.5%")
@@ -312,21 +319,24 @@ class RejectLimit(NamedTuple):
         return cls(text, None, share)
 
     def is_exceeded(self, rejected: int, read: int) -> bool:
-        """Check whether too many of the rows were rejected."""
+        """Return whether more rows were rejected than the limit allows."""
         return rejected > (self.share * read if self.rows is None else self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The sources of a build or an update, and how to read them; the command has such options.
+    """The sources of a build or an update, and how to read them; see the command's options.
 
-    Without a source of servers, each identifier in the observations becomes a server of a build.
-    `game` is for servers whose record has none. With `uses_slugs`, an identifier can name a server
-    by its slug. `as_of`, in Unix milliseconds, defaults to the latest observation kept.
-    With `strict`, the first malformed or conflicting row refuses its source; `max_rejected` limits
-    the malformed ones. Without `allow_empty`, a snapshot needs a server and an observation. The
-    snapshot stores `reading`, a JSON object of the options of the mapping, for later updates; if
-    None, an update keeps what is stored.
+    - `servers`: the source of server records. If None, a build creates a server for each identifier
+      in the observations.
+    - `uses_slugs`: whether an identifier's slug can identify a server.
+    - `game`: the game of servers without one in their record.
+    - `reading`: the mapping options as a JSON object, stored for later updates. If None, an update
+      keeps the stored options.
+    - `as_of`: in Unix milliseconds. Default: the latest observation kept.
+    - `strict`: whether the first malformed or conflicting row refuses its source.
+    - `max_rejected`: the limit for malformed rows.
+    - `allow_empty`: whether a snapshot may have no server or no observation.
     """
 
     servers: Source | None
@@ -358,7 +368,7 @@ def open_temporary() -> Iterator[sqlite3.Connection]:
     Raises OutputError in the block if temporary space runs out.
     """
     try:
-        # A database without a name is a temporary file of SQLite.
+        # SQLite stores a database without a name in a temporary file.
         with closing(sqlite3.connect("")) as connection:
             yield connection
     except sqlite3.Error as error:  # pragma: no cover - a test limits another process
@@ -366,7 +376,11 @@ def open_temporary() -> Iterator[sqlite3.Connection]:
 
 
 class Intake:
-    """Reads one source after another, stages the observations to keep, and counts the others."""
+    """Reads the sources in order, stages the observations to keep, and counts the other rows.
+
+    #2842 source number → rows #2844 reason → place of the first row #2846 the keys of servers with
+    an observation
+    """
 
     def __init__(self, connection: sqlite3.Connection, roster: Roster, inputs: Inputs) -> None:
         self.roster = roster
@@ -382,13 +396,13 @@ class Intake:
 
     @property
     def rows(self) -> int:
-        """The number of rows of all sources."""
+        """The number of rows in all sources."""
         return self.rows_of.total()
 
     def read(self) -> None:
-        """Read all sources; strictly, stop after the first batch with a malformed row.
+        """Read all sources. With `strict`, stop after the first batch with a malformed row.
 
-        Raises SourceError if a source can't be read; strictly also if one may be cut off.
+        Raises SourceError if a source can't be read or, with `strict`, may be cut off.
         """
         for number, source in enumerate(self.inputs.observations):
             self._read_source(number, source)
@@ -416,14 +430,14 @@ class Intake:
         self.warnings += warnings
 
     def count_batch(self, number: int, batch: Batch) -> None:
-        """Count the rows of a batch of a source, and keep those that are malformed."""
+        """Count the rows of a source's batch, and keep its malformed rows."""
         self.rows_of[number] += batch.count_rows()
         self.skipped.update(batch.skipped)
         for reject in batch.rejects:
             self.rejects.add(number * PLACES_PER_SOURCE + reject.place, reject)
 
     def take_batch(self, number: int, batch: Batch) -> None:
-        """Stage the observations to keep of a batch of a source; count and keep the other rows."""
+        """Stage the observations to keep from a source's batch. Count and keep the other rows."""
         self.count_batch(number, batch)
         keys = np.array([self.roster[name] for name in batch.names], np.int64)
         servers, places = keys[batch.codes], batch.places + number * PLACES_PER_SOURCE
@@ -452,7 +466,7 @@ class Intake:
     def _leave_out(
         self, code: int, batch: Batch, is_left_out: npt.NDArray[np.bool_], places: Numbers
     ) -> None:
-        """Reject or skip rows whose identifiers have no server."""
+        """Reject or skip the rows of identifiers without a server."""
         reason = REJECT_REASONS.get(code)
         if reason is None:
             self._skip(self.roster.skip_reasons[code], places[is_left_out])
@@ -463,6 +477,6 @@ class Intake:
             self.rejects.add(int(places[row]), Reject(0, reason, text, name))
 
     def _skip(self, reason: str, places: Numbers) -> None:
-        """Count rows as skipped; their places ascend."""
+        """Count rows as skipped. Their places must ascend."""
         self.skipped[reason] += len(places)
         self.first_skipped.setdefault(reason, int(places[0]))

@@ -20,7 +20,7 @@ from srvstat.sources import values
 from srvstat.sources.json import OTHER_KEYS
 
 _MAX_LISTED = 3
-"""More reasons would hide the commonest one."""
+"""The maximum number of reasons shown."""
 
 
 _ZONE_REMEDY = "add --time-zone UTC if the times are in UTC"
@@ -41,7 +41,7 @@ _REMEDIES_OF_VALUES = (
         "declare the form of such times with --time-format",
     ),
 )
-"""What helps, by a part of the reason and the form of the malformed value."""
+"""Remedies by a part of the reason and the form of the malformed value."""
 
 _REMEDIES = {
     values.LOOKS_LIKE_SECONDS: "add --time-unit s if the times are in seconds",
@@ -53,11 +53,11 @@ _REMEDIES = {
     SKIP_REASONS[NOT_PUBLISHABLE]: "the servers file says that these servers are not public",
     AFTER_AS_OF: "give a later time, or leave it out to use all observations",
 }
-"""What helps against any other value, by a part of the reason."""
+"""Remedies by a part of the reason, for any other value."""
 
 
 def list_reasons(intake: Intake) -> list[Reason]:
-    """Return the reasons why rows were rejected or skipped, the commonest first."""
+    """Return the reasons why rows were rejected or skipped, the most frequent first."""
     reasons = intake.rejects.list_reasons()
     for text, count in (+intake.skipped).items():
         place = intake.first_skipped.get(text)
@@ -67,7 +67,7 @@ def list_reasons(intake: Intake) -> list[Reason]:
 
 
 def find_remedy(reasons: Iterable[Reason]) -> str | None:
-    """Return what helps against the commonest reason that has a remedy; None without one."""
+    """Return the remedy for the most frequent reason that has one, or None."""
     return next(_iter_remedies(reasons), None)
 
 
@@ -84,9 +84,9 @@ def _iter_remedies(reasons: Iterable[Reason]) -> Iterator[str]:
 
 
 def describe_reasons(reasons: Sequence[Reason], rejected: str = "rejected, ") -> str:
-    """Return the commonest reasons with the first row of each, and what helps, for an error.
+    """Describe the most frequent reasons with the first row of each, and the remedies.
 
-    What helps follows all reasons. `rejected` precedes the reason of a rejected row.
+    The remedies come last. `rejected` precedes the reason of a rejected row.
     """
     if not reasons:
         return "there are no rows; check the names of the observation files"
@@ -110,7 +110,7 @@ def _describe_reason(reason: Reason, rejected: str) -> str:
 
 _TOLERATED_ROWS = 10
 _TOLERATED_SHARE = Fraction(1, 100)
-"""A source may lose so many rows, or this share of them, unless a limit is given."""
+"""The default rejection limit per source: rows and share."""
 
 
 class RowsRejectedError(SourceError):
@@ -118,16 +118,16 @@ class RowsRejectedError(SourceError):
 
 
 class Excess(NamedTuple):
-    """Why too many rows were rejected, and the limit that admits them if none was given."""
+    """The reason for a refusal, and a limit that would accept the rows, if no limit was given."""
 
     reason: str
     max_rejected: str | None = None
 
 
 def find_refusal(intake: Intake) -> Excess | None:
-    """Return why too many of the rows that were read were rejected; None if they are not too many.
+    """Return the reason why too many rows were rejected, or None if there are not too many.
 
-    A given limit is one of all sources together, and replaces the rule for each source.
+    A given limit applies to all sources together, in place of the default limit per source.
     """
     rejects, limit = intake.rejects, intake.inputs.max_rejected
     if limit is not None:
@@ -149,7 +149,7 @@ def find_refusal(intake: Intake) -> Excess | None:
     title, rejected = intake.inputs.observations[worst].title, rejects.malformed_of[worst]
     others = f" (and too many of {len(lost) - 1:,} more)" if len(lost) > 1 else ""
     reasons = describe_reasons(rejects.list_reasons(worst), rejected="")
-    # The greatest share of a source is at least the share of the rows of all.
+    # The greatest share of a source is at least the share of all rows.
     admitted = f"{_round_up(shares[worst])}%"
     return Excess(
         f"{title}: {rejected:,} of {intake.rows_of[worst]:,} rows were rejected{others}: {reasons};"
@@ -159,13 +159,13 @@ def find_refusal(intake: Intake) -> Excess | None:
 
 
 def _round_up(share: Fraction) -> int:
-    """Return a share as a whole percentage, from 10 on as a multiple of 5."""
+    """Round a share up to a whole percentage, above 10% to a multiple of 5."""
     step = 1 if share <= Fraction(1, 10) else 5
     return step * math.ceil(100 * share / step)
 
 
 def check_servers(inputs: Inputs, roster: Roster) -> None:
-    """Raise SourceError if no server is publishable, unless empty snapshots are allowed."""
+    """Raise SourceError if no server is public, unless empty snapshots are allowed."""
     if inputs.servers is None or roster.server_keys or inputs.allow_empty:
         return
     what = "no public server" if roster.withheld else "no server records"
@@ -176,9 +176,9 @@ def check_servers(inputs: Inputs, roster: Roster) -> None:
 
 
 def check_rows(intake: Intake, last: int | None) -> int:
-    """Check the rows of a build, of which the last observation is at an instant.
+    """Check the rows of a build, and return the snapshot's as-of time in Unix milliseconds.
 
-    Returns the snapshot's as of in Unix milliseconds.
+    `last`: the time of the last observation, or None if there is none.
 
     Raises RowsRejectedError if no observation was kept or too many rows were rejected.
     """
@@ -192,10 +192,10 @@ def check_rows(intake: Intake, last: int | None) -> int:
 
 
 def check_update(intake: Intake, servers: Sequence[ServerRow], kept: int) -> None:
-    """Check the rows of an update, of which some were kept, and the servers that would be left.
+    """Check the rows of an update and the servers that would remain.
 
-    Raises RowsRejectedError if none of the rows is an observation that was kept or is in the
-    snapshot already, if too many were rejected, or if no server would be left.
+    Raises RowsRejectedError if there are observations but each was rejected or skipped, if too many
+    rows were rejected, or if no server would remain.
     """
     if intake.inputs.observations and not kept + intake.repeated:
         raise RowsRejectedError(_describe_no_observation(intake))
@@ -217,7 +217,7 @@ def _check_rejected(intake: Intake) -> None:
 
 
 WriteRejects = Callable[[Rejects], None]
-"""Writes the rejects to their file, if there is one. Raises OutputError."""
+"""Writes the rejects to their file, if there is one. Raises OutputError if this fails."""
 
 
 def discard_rejects(_rejects: Rejects) -> None:
@@ -236,10 +236,10 @@ def _write_rejects(path: str, file: BinaryIO | Stream, rejects: Rejects) -> None
 
 @contextmanager
 def open_rejects(path: str | None) -> Iterator[WriteRejects]:
-    """Open the file of the rejects; without a path, they are discarded.
+    """Open the rejects file. If `path` is None, rejects are discarded.
 
-    A stream is appended to. A file is replaced at the end of the block, also if the block raises
-    RowsRejectedError: the rejects then show why the build was refused.
+    A stream is appended to. A file is replaced at the end of the block, even if the block raises
+    RowsRejectedError, because the rejects then show why the build was refused.
     """
     if path is None:
         yield discard_rejects
@@ -257,7 +257,7 @@ def open_rejects(path: str | None) -> Iterator[WriteRejects]:
         except RowsRejectedError as error:
             refusal = error
         finally:
-            # Write errors were reported already, unless the build failed for another reason.
+            # Write errors were already reported, unless the build failed for another reason.
             with suppress(OSError):
                 file.close()
     if refusal:

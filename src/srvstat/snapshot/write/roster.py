@@ -1,4 +1,4 @@
-"""Map the identifiers of sources to servers, and the records of servers to rows and back."""
+"""Map identifiers of sources to servers, and convert server records to rows and back."""
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import fields, replace
@@ -22,13 +22,13 @@ UNUSABLE = -4
 TAKEN = -5
 
 SKIP_REASONS = {NOT_LISTED: "not in the servers file", NOT_PUBLISHABLE: "not public"}
-"""Why the observations of a server are skipped, by the code that a roster has instead of a key."""
+"""Reasons to skip a server's observations, by the code that a roster returns instead of a key."""
 
 NOT_IN_SNAPSHOT = "not in the snapshot"
-"""The reason of an update in place of "not in the servers file"."""
+"""An update's reason in place of "not in the servers file"."""
 
 _MAX_NAMED = 3
-"""More identifiers would hide the option that adds them."""
+"""The maximum number of identifiers shown."""
 
 MALFORMED_REASON = f"serverId: {IDENTIFIER_RULE}"
 
@@ -39,23 +39,21 @@ REJECT_REASONS = {
     TAKEN: "serverId: the id that another identifier got; build the snapshot from all files again,"
     " or add it to the sourceId of that server with --servers FILE",
 }
-"""Why the rows of an identifier are rejected, by the code that a roster has instead of a key."""
+"""Reasons to reject an identifier's rows, by the code that a roster returns instead of a key."""
 
 
 class Roster(dict[str, int]):
-    """Maps each identifier to the key of its server, or to a code below 1 if it has none.
+    """Maps each identifier to its server's key, or to a code below 1 if it has no server.
 
-    Keys are 1, 2, 3 …; servers of `keys` have theirs already. An identifier is judged when it is
-    first looked up. It is the id or a sourceId of a record or, with `uses_slugs`, a text whose slug
-    is the id of a record without a sourceId.
+    - An identifier is resolved on its first look-up. It is a record's id or sourceId or, with
+      `uses_slugs`, a text whose slug is the id of a record without a sourceId.
+    - `is_open`: any other identifier becomes a new server with `game`, and `name_servers` chooses
+      its id. With `uses_slugs`, each of these ids is a slug.
+    - `keys`: the existing keys of servers. New keys are the unused numbers from 1.
+    - `how_to_add`: the remedy shown for unknown identifiers.
+    - `warnings`: warnings about the source of the records.
 
-    With `is_open`, any other identifier becomes a server with `game`, and gets its id from
-    `name_servers`. With `uses_slugs`, each of these ids is a slug.
-
-    `how_to_add` says how the servers of unknown identifiers are added, for messages. `warnings` are
-    about the source of the records.
-
-    A look-up raises SourceError if two identifiers have the slug of a server that is not new.
+    A look-up raises SourceError if two identifiers have the same slug of a server with a record.
     """
 
     def __init__(  # noqa: PLR0913 - what each of its users knows of servers
@@ -83,7 +81,7 @@ class Roster(dict[str, int]):
         }
         self.withheld = {record.id for record in records if not record.publishable}
         self.converted: dict[str, str] = {}
-        """The identifier of each new server that has another id."""
+        """Id → identifier, for each new server whose id differs from its identifier."""
         self._uses_slugs = uses_slugs
         self._game = game
         self._used = {used for record in records for used in (record.id, record.cfx_id)}
@@ -97,14 +95,14 @@ class Roster(dict[str, int]):
 
     @property
     def accepts_any_id(self) -> bool:
-        """Whether an identifier of any form can name a server."""
+        """Whether identifiers of any form can identify a server."""
         records = self._given.values()
         return self.is_open or self._uses_slugs or any(each.source_id for each in records)
 
     def name_servers(self, observed: Container[int]) -> None:
-        """Choose the ids of new servers that have, by their keys, an observation.
+        """Choose the ids of new servers with an observation. `observed` contains their keys.
 
-        All identifiers must be known: the ids must not depend on the order of rows.
+        All identifiers must be known, because ids must not depend on the order of rows.
         """
         named = {name: key for name, key in self._new.items() if key in observed}
         ids = servers.choose_ids(named, self._used, converts_all=self._uses_slugs)
@@ -114,9 +112,9 @@ class Roster(dict[str, int]):
         self._new = {name: key for name, key in self._new.items() if key not in observed}
 
     def get_record(self, server_id: str) -> servers.ServerRecord:
-        """Return the record of a server that has a key, with the identifier that its source uses.
+        """Return the record of a server, with the identifier that its source uses.
 
-        Records of new servers are made here: many of them would take much memory.
+        Builds the records of new servers on demand, because many of them would take much memory.
         """
         given = self._given.get(server_id)
         if given is None:
@@ -127,7 +125,7 @@ class Roster(dict[str, int]):
         return given
 
     def describe_unknown(self) -> list[str]:
-        """Return a line that names the identifiers without a server; no line if there are none."""
+        """Return a line that names the identifiers without a server, if there are any."""
         names = [name for name, key in self.items() if key == NOT_LISTED]
         if not names:
             return []
@@ -138,7 +136,7 @@ class Roster(dict[str, int]):
         return [f"{found} {reason}: {shown}{more}; {self._how_to_add}"]
 
     def __missing__(self, identifier: str) -> int:
-        """Judge an identifier and remember the result."""
+        """Resolve an identifier and remember the result."""
         key = self[identifier] = self._judge(identifier)
         return key
 
@@ -171,9 +169,10 @@ class Roster(dict[str, int]):
 
 
 def read_roster(source: Source | None, *, uses_slugs: bool, game: str | None) -> Roster:
-    """Read server records and complete them; without a source, each identifier becomes a server.
+    """Read and complete server records. Without a source, each identifier becomes a server.
 
-    Raises SourceError for a bad record, MissingLibraryError.
+    Raises SourceError for an invalid record, and MissingLibraryError if a format's library is
+    missing.
     """
     if source is None:
         return Roster((), uses_slugs=uses_slugs, is_open=True, game=game)
@@ -189,7 +188,8 @@ def read_roster(source: Source | None, *, uses_slugs: bool, game: str | None) ->
 def read_records(source: Source, game: str | None) -> tuple[list[servers.ServerRecord], list[str]]:
     """Return the complete records of a source, and its warnings.
 
-    Raises SourceError, MissingLibraryError.
+    Raises SourceError for an invalid record, and MissingLibraryError if a format's library is
+    missing.
     """
     warnings: list[str] = []
     partial_records = load_record_reader(source.kind)(replace(source, on_warning=warnings.append))
@@ -204,11 +204,11 @@ _FALLBACKS = {
     "first_seen_at": "first_seen_is_fallback",
     "updated_at": "updated_is_fallback",
 }
-"""The fields that a record can lack, and the columns that say so."""
+"""The optional fields of a record, and the columns that mark them as filled in."""
 
 
 def build_server_row(record: servers.ServerRecord, number: int) -> ServerRow:
-    """Return a row of `servers` without observations; `fill_fallbacks` completes it."""
+    """Return a row of `servers` without observations. `fill_fallbacks` completes it."""
     values = {name: getattr(record, name) for name in _RECORD} | {
         "server": number,
         "offline": int(record.offline),
@@ -219,12 +219,12 @@ def build_server_row(record: servers.ServerRecord, number: int) -> ServerRow:
 
 
 def copy_derived(source: ServerRow, target: ServerRow) -> ServerRow:
-    """Return a row with the columns of another one that are derived from observations."""
+    """Return `target` with the columns that `source` derived from observations."""
     return target._replace(**{name: getattr(source, name) for name in _DERIVED})
 
 
 def fill_fallbacks(row: ServerRow, as_of: int) -> ServerRow:
-    """Return a row with the fields that its record lacks, from its observations."""
+    """Fill in the fields that the server's record lacks, from its observations."""
     first = as_of if row.first_observed_at is None else row.first_observed_at
     last = as_of if row.last_observed_at is None else row.last_observed_at
     return row._replace(
@@ -235,7 +235,7 @@ def fill_fallbacks(row: ServerRow, as_of: int) -> ServerRow:
 
 
 def build_record(row: ServerRow) -> servers.ServerRecord:
-    """Return the record from which a row was made: fallbacks are None again."""
+    """Return the record from which a row was built. Filled-in values are None again."""
     values = row._asdict() | {
         "offline": bool(row.offline),
         **{name: read_texts(getattr(row, name)) for name in _LISTS},

@@ -1,4 +1,4 @@
-"""Update a snapshot: add observations and servers to a copy of it, which then replaces it."""
+"""Update a snapshot: add observations and servers to a copy, which then replaces the snapshot."""
 
 import os
 import sqlite3
@@ -35,9 +35,9 @@ from srvstat.sources.source import check_sources
 
 
 def _check_base(old: SnapshotFile, as_of: int | None) -> None:
-    """Check that a snapshot can be updated up to an instant.
+    """Check that a snapshot can be updated to an as-of time.
 
-    Raises SnapshotError, UsageError.
+    Raises SnapshotError for a bundle, and UsageError if the time is before the snapshot's end.
     """
     if old.parent_root is not None:
         raise SnapshotError(
@@ -52,12 +52,13 @@ def _check_base(old: SnapshotFile, as_of: int | None) -> None:
 
 
 def _read_base(old: SnapshotFile, inputs: Inputs) -> tuple[dict[str, ServerRow], Roster]:
-    """Return the rows of a snapshot's servers by id, and a roster of these and of new servers.
+    """Return a snapshot's server rows by id, and a roster of these and of new servers.
 
-    A record of the source replaces the stored one; without a sourceId, it keeps the stored ones.
-    A game that is missing is filled.
+    A record of the source replaces the stored record; if it has no sourceId, it keeps the stored
+    ones. `inputs.game` replaces missing games.
 
-    Raises SnapshotError, SourceError, UsageError, MissingLibraryError.
+    Raises SnapshotError if the snapshot is damaged, SourceError for an invalid record, and
+    MissingLibraryError if a format's library is missing.
     """
     source = inputs.servers
     rows = {row.id: row for row in old.iter_servers()}
@@ -81,7 +82,7 @@ def _read_base(old: SnapshotFile, inputs: Inputs) -> tuple[dict[str, ServerRow],
             for record in records.values()
         ],
         uses_slugs=inputs.uses_slugs,
-        # A servers file may have withheld servers, which would otherwise become new ones.
+        # A servers file may have withheld servers, which would otherwise become new servers.
         is_open=source is None and bool(old.file_row.is_open),
         game=inputs.game,
         keys={server_id: row.server for server_id, row in rows.items()},
@@ -98,16 +99,18 @@ _REMOVE_BLOCKS = "DELETE FROM blocks WHERE server_block BETWEEN ?1 AND ?1 + ?2"
 def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSummary:
     """Add observations and servers to a snapshot, and return a summary of the new sources.
 
-    The observations of the snapshot count as read before the new ones. A new record replaces that
-    of its server. The result has the root that a build from all sources would have with its as_of,
-    which is by default the later one of the snapshot's and of the latest observation. `rejects` is
-    a path as for `build`.
+    - The snapshot's observations count as read before the new ones. A new record replaces the
+      stored record of its server.
+    - The result has the same root as a build from all sources with the same as-of time. By default,
+      this is the later of the snapshot's as-of time and the latest observation.
+    - `rejects`: a path, as in `build`.
 
     The changes are made to a copy, which then replaces the file. SQLite could change the file
     itself, but a process that has it open would read old and new rows together, and a killed update
     would leave a journal.
 
-    Raises SnapshotError, SourceError, UsageError, OutputError.
+    Raises SnapshotError if the snapshot can't be updated, SourceError if a source is refused,
+    UsageError for an unusable path or time, and OutputError if a file can't be written.
     """
     build.check_names(path, rejects, inputs.sources, name="PATH")
     if os.path.isdir(path):
@@ -158,13 +161,13 @@ def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSu
 
 
 def _describe_update(old: SnapshotFile, intake: Intake, stored: build.Stored) -> FileRow:
-    """Return the row of an updated file, without what follows from its servers and new sources."""
+    """Return the row of an updated file, except what depends on its servers and new sources."""
     _, last = find_observed_span(stored.servers)
     as_of = intake.inputs.as_of
     return old.file_row._replace(
         sources=encode_texts(old.sources),  # a forged file can have any text
         as_of=max(old.as_of, last or 0) if as_of is None else as_of,
-        # A server that was withheld must not become one again.
+        # A withheld server must not become a server again.
         is_open=int(bool(old.file_row.is_open) and not intake.roster.withheld),
         reading=intake.inputs.reading or old.file_row.reading,
     )
