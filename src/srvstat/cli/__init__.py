@@ -1,1 +1,1 @@
-"""The command line. Typer is used here only."""
+"""The command line. Only this package uses Typer."""

@@ -1,4 +1,4 @@
-"""The questions of the analyzer, from servers and stats to integrity and events."""
+"""The query commands: servers, stats, top, growth, peak_hours, history, …, events and today."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -223,7 +223,7 @@ def _answer(
     *,
     least: int = 1,
 ) -> Outcome:
-    """Answer a question with one document."""
+    """Compute the document for the selected servers, and show it."""
     chosen = form.choose()
     check_window(window)
     selected = choose_servers(selected, least=least, most=_MAX_PICKED)
@@ -234,7 +234,7 @@ def _answer(
 
 @dataclass(frozen=True)
 class StepOptions:
-    """The steps of a history."""
+    """Options that divide a history into steps."""
 
     panel = "Output"
 
@@ -286,7 +286,7 @@ def history(
             screen = output.create_screen()
             most = output.count_chart_values(screen)
             chart = compute_step_chart(question, query, step, most)
-            # The rows of a table would move the chart off the screen.
+            # The rows of a table would scroll the chart off the screen.
             notes = HistoryNotes(has_omitted=False, hold=question.snapshot.is_held)
             return show(notes, chosen, chart=chart, screen=screen)
         if step is None:
@@ -343,7 +343,7 @@ def integrity(
 
     Example: srvstat integrity harbor-city --range 30d
     """
-    # Its documents take a quarter of the time to start the other questions.
+    # Imported here, because its models take a quarter of the start-up time of the other queries.
     from srvstat.analysis.integrity import check_integrity  # noqa: PLC0415
 
     return _answer(snapshot, selected, window, form, check_integrity)
@@ -409,9 +409,9 @@ def today(
 def choose_servers(
     selected: selection.SelectedServers, *, least: int = 1, most: int
 ) -> selection.SelectedServers:
-    """Return the selected servers; where there are none, those that the user picks.
+    """Return the selected servers. If there are none, let the user pick servers.
 
-    Raises UsageError, SystemExit if the user cancels.
+    Raises UsageError if no server is selected, and SystemExit if the user cancels.
     """
     if selected.is_missing:
         selected = replace(selected, identifiers=options.pick_servers(least, most))
@@ -431,12 +431,13 @@ def open_question(
     window: questions.WindowQuery,
     plan: "Plan | None" = None,
 ) -> Iterator[selection.Question]:
-    """Open the snapshot, and find the servers and the window of a question.
+    """Open the snapshot, and find the servers and the window of a query.
 
-    Reports on standard error what the window lacks, and that no server matches a filter. A plan
-    must allow the history of the window.
+    Reports on standard error if the window lacks data or no server matches a filter. If there is a
+    plan, it must allow the history of the window.
 
-    Raises ApiError, SnapshotError.
+    Raises ApiError for an unknown server or a limit of the plan, and SnapshotError if data are
+    damaged.
     """
     references = selected.build_references()
     if plan is not None:
@@ -459,11 +460,11 @@ def open_question(
 
 
 def check_window(query: questions.WindowQuery) -> ZoneInfo:
-    """Check a window as far as that needs no snapshot, and return its time zone.
+    """Check a window as far as possible without a snapshot, and return its time zone.
 
-    Warns of instants that look like seconds.
+    Warns about times that look like seconds.
 
-    Raises ParameterError.
+    Raises ParameterError if an option is invalid.
     """
     questions.parse_query(query)
     for option, text in (("--from", query.start), ("--to", query.end)):
@@ -473,7 +474,7 @@ def check_window(query: questions.WindowQuery) -> ZoneInfo:
 
 
 def report_missing_marks(marks: Iterable[MarkPart], window: Window, clock: ZoneInfo) -> None:
-    """Say on standard error which marks are outside of a window, so that no picture has them."""
+    """Report on standard error which marks are outside the window, and so not drawn."""
     for one in marks:
         if not window.start <= one.at <= window.end:
             shown = escape_text(one.label)
@@ -492,11 +493,11 @@ def _report_zone(snapshot: Snapshot) -> None:
 def report_missing_data(
     snapshot: Snapshot, window: Window, clock: ZoneInfo, servers: Iterable[ServerRow] = ()
 ) -> None:
-    """Say on standard error why a window has no observation, or that it ends after all data.
+    """Report on standard error if a window has no observations, or ends after all data.
 
-    `servers` are those that the user names; of many without observations, the first are reported.
+    `servers`: the servers that the user named; reports the first servers without observations.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     _report_zone(snapshot)
     first, last = snapshot.file_row.first_observed_at, snapshot.file_row.last_observed_at

@@ -1,4 +1,4 @@
-"""`get` and `compare`: the contract's two questions."""
+"""The commands `get` and `compare`, for the API's two operations."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -53,7 +53,7 @@ def get(
     def build(identifiers: Sequence[str]) -> ServerReference:
         return requests.build_server_reference(identifiers[0], by=by)
 
-    # Importing what only tables need takes 3 ms, and 40 ms with Rich.
+    # Importing the modules that only tables need takes 3 ms, and 40 ms with Rich.
     with _open_named(snapshot, instant, plan, build, named, by) as (file, request):
         if explain:
             from srvstat.support.explain import explain as describe  # noqa: PLC0415 - see above
@@ -138,7 +138,7 @@ def _compare(
 def _compute_chart(
     snapshot: Snapshot, request: CompareRequest, at: int | None, most: int
 ) -> "StepTable":
-    """Return the averages of the window in at most this many steps."""
+    """Return the averages of the window in at most `most` steps."""
     from srvstat.analysis.history import compute_step_chart  # noqa: PLC0415 - see get
     from srvstat.analysis.selection import Question  # noqa: PLC0415 - see get
     from srvstat.documents.analysis import HistoryQuery  # noqa: PLC0415 - see get
@@ -152,7 +152,7 @@ def _compute_chart(
 def _answer_batch(
     name: str, snapshot: str | None, at: int | None, plan: "Plan | None"
 ) -> Iterator[bytes]:
-    """Yield an answer for each line of a batch, as soon as it is computed."""
+    """Yield the response to each line of a batch, as soon as it is computed."""
     with _open_requests(name) as opened, _open_snapshot(snapshot, at) as file:
         chunks = iter(lambda: opened.read1(_CHUNK_BYTES), b"")
         for line, body in enumerate(split_lines(chunks, requests.MAX_BODY_BYTES), 1):
@@ -163,8 +163,8 @@ def _answer_batch(
                     plan.check_request(request)
                 answer = operations.compare(file, request, at=at)
             except errors.ApiError as error:
-                # Without a hint: with 100,000 servers, finding one takes hundreds of times as long
-                # as an answer.
+                # Without a hint: with 100,000 servers, finding a hint takes hundreds of times as
+                # long as computing a response.
                 report(f"line {line}: {error.reason}")
                 answer = ErrorResponse.from_error(error)
             yield encode_line(answer)
@@ -182,9 +182,9 @@ def _open_named(
     identifiers: Sequence[str],
     by: str | None,
 ) -> Iterator[tuple[Snapshot, _Request]]:
-    """Open the snapshot, and build the request, in which names of servers stand for their ids.
+    """Open the snapshot and build the request, with names of servers replaced by their ids.
 
-    Without a snapshot, an identifier is invalid or not as in the API.
+    If the snapshot can't be opened, an invalid identifier is reported instead.
     """
     try:
         request = build(identifiers)
@@ -219,7 +219,7 @@ def _build_named(
 
 @contextmanager
 def _open_snapshot(name: str | None, at: int | None) -> Iterator[Snapshot]:
-    """Open the snapshot, and warn if `at` is later than its data."""
+    """Open the snapshot, and warn if `at` is outside the time of its data."""
     with options.open_chosen(name) as snapshot:
         if at is not None and at > snapshot.as_of:
             end = format_time(snapshot.as_of)

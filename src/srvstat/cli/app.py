@@ -1,4 +1,4 @@
-"""The app of the command line. A command's module is imported when the command is used."""
+"""The app of the command line. It imports a command's module when the command is used."""
 
 import io
 import os
@@ -63,7 +63,9 @@ GROUPS: Mapping[str, Mapping[str, str | Group]] = {
     },
     "Fleet": {"fleet": "fleet"},
 }
-"""All commands with their modules, in the groups of the help. Each has a function of its name."""
+"""All commands with their modules, in the groups of the help. Each module has a function with the
+command's name.
+"""
 
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
@@ -78,17 +80,17 @@ PAGES = {
     "schema": "documents",
     "fleet": "compute-a-fleet",
 }
-"""The pages of the documentation about commands, by their first words."""
+"""The documentation page of each command, by the command's first word."""
 
 _WIDTH = 90
 _FIRST_COLUMN = 26
 
 _VARIABLES = {"serve": "SRVSTAT_"}
-"""The prefix of the environment variables of a command's options."""
+"""The prefix of environment variables that set a command's options."""
 
 
 class _PlacedErrors:
-    """Adds the context to errors of the parser, which some lack."""
+    """Add the missing context to parser errors."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         try:
@@ -103,7 +105,7 @@ def create_app(
 ) -> typer.Typer:
     """Create an app that imports the module of a command when the command is used.
 
-    `settings` are passed to `typer.Typer`.
+    `settings`: passed to `typer.Typer`.
     """
     commands = {name: entry for group in groups.values() for name, entry in group.items()}
 
@@ -113,7 +115,7 @@ def create_app(
             self.commands = dict.fromkeys(commands)  # type: ignore[assignment] # see get_command
 
         def get_command(self, _ctx: object, cmd_name: str) -> Any:
-            # Built once, for callers of `main` that run many commands.
+            # Built only once, for callers of `main` that run many commands.
             if cmd_name in commands and self.commands[cmd_name] is None:
                 self.commands[cmd_name] = _build_command(cmd_name, commands[cmd_name])
             return self.commands.get(cmd_name)
@@ -127,7 +129,7 @@ def create_app(
             }
             _write_groups(formatter, listed | group_parameters(self, ctx))
 
-    # Plain help needs no Rich, suits every terminal, and goes through our own writer.
+    # Plain help needs no Rich, suits every terminal, and is written by our own code.
     return typer.Typer(
         name=name,
         cls=LazyGroup,
@@ -141,7 +143,7 @@ def create_app(
 
 
 def show_help_without_command(ctx: typer.Context) -> None:
-    """Report the help of a group, as invalid usage, if no command was given."""
+    """If no command was given, report the group's help as a usage error."""
     if ctx.invoked_subcommand is None:
         report(*ctx.get_help().split("\n"))
         raise typer.Exit(2)
@@ -160,13 +162,13 @@ def _build_command(name: str, entry: str | Group) -> Any:
 
 
 def group_parameters(command: Any, context: typer.Context) -> dict[str, list[tuple[str, str]]]:
-    """Return the names and the help of arguments and options, by the titles of their groups."""
+    """Return the names and help texts of arguments and options, by the title of their group."""
     found: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
     for each in command.get_params(context):
         if record := each.get_help_record(context):
             kind = "Arguments" if each.param_type_name == "argument" else "Options"
             title = getattr(each, "rich_help_panel", None) or kind
-            # An argument's type, such as <list[str]>, says less than its text.
+            # An argument's type, such as <list[str]>, is less helpful than its help text.
             names = re.sub(" <.*>$", "", record[0])
             found.setdefault(title, []).append((names, record[1]))
     return {title: records for title, records in found.items() if records}
@@ -182,9 +184,9 @@ def _write_groups(formatter: Any, groups: Mapping[str, list[tuple[str, str]]]) -
 
 
 class _Command(_PlacedErrors, TyperCommand):
-    """A command whose errors name its options, or the variables that have their values.
+    """A command whose errors name its options, or the variables that set them.
 
-    Of several long names of an option, only the first is shown; the others are accepted.
+    If an option has several long names, help shows only the first; the others are accepted.
     """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
@@ -202,7 +204,7 @@ class _Command(_PlacedErrors, TyperCommand):
         return parser
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        # Typer writes a required argument as {NAME}, which reads like a choice.
+        # Typer shows a required argument as {NAME}, which looks like a choice.
         return [re.sub(r"^\{(.*)\}", r"\1", piece) for piece in super().collect_usage_pieces(ctx)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -221,7 +223,7 @@ class _Command(_PlacedErrors, TyperCommand):
 
 
 def _find_name(ctx: typer.Context, field: str) -> str:
-    """Return the name of a parameter's option, or of the variable that its value comes from."""
+    """Return a parameter's option, or the environment variable that has set it."""
     for parameter in ctx.command.params:
         if parameter.name == field:
             source = ctx.get_parameter_source(field)
@@ -271,13 +273,13 @@ _COMMAND = get_command(app)
 
 
 def main(arguments: list[str]) -> int:
-    """Run a command line and return its exit code (docs/reference/errors.md has the table)."""
+    """Run a command line and return its exit code (see docs/reference/errors.md)."""
     try:
         outcome = _run(arguments)
         for piece in outcome.pieces:
             write(piece)
     except SrvstatError as error:
-        # SQLite turns an interruption of its authorizer callback into an error of its own.
+        # SQLite replaces the exception of a signal in a callback by an error of its own.
         if exit_code := get_interruption_code():
             return exit_code
         report(f"error: {_name_variable(error, arguments)}{error.reason}")
@@ -297,7 +299,7 @@ def _name_variable(error: SrvstatError, arguments: list[str]) -> str:
 
 
 def _report_failure(error: Exception) -> int:
-    """Report an error that no command expects, and return the exit code."""
+    """Report an unexpected error, and return the exit code."""
     if isinstance(error, MemoryError):
         report("error: out of memory; free some, or raise the limit with ulimit -v")
         return _OUT_OF_MEMORY
@@ -313,10 +315,10 @@ def _report_failure(error: Exception) -> int:
 
 
 def _run(arguments: list[str]) -> Outcome:
-    """Let Typer parse the arguments and call the command. Collects what Typer prints, such as help.
+    """Let Typer parse the arguments and call the command. Collect the text that Typer prints.
 
-    Nothing is written inside Typer: it would exit with 1 for a closed pipe, and show a traceback if
-    the disk is full.
+    Nothing is written inside Typer, which would exit with 1 for a closed pipe, and show a traceback
+    if the disk is full.
     """
     printed = io.StringIO()
     arguments = replace_help(arguments)

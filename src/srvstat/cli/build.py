@@ -1,4 +1,7 @@
-"""The commands that write snapshots: build, update, draft-servers, bundle and export."""
+"""The commands that write snapshots: build, update, draft-servers, bundle and export.
+
+#876 before asking any questions
+"""
 
 import os
 import shlex
@@ -90,7 +93,10 @@ def build(
 
 
 def _select_fields(read: BuildSummary, *, has_records: bool) -> BuildSummary:
-    """Return what to show: identifiers alone have no records that could lack something."""
+    """Return the fields to show.
+
+    Without a servers file, filled-in values are expected and omitted.
+    """
     return read if has_records else replace(read, completed={}, fallbacks=0)
 
 
@@ -114,7 +120,7 @@ def update(
     Example: srvstat snapshot update snapshot.db --observations today.csv
     """
     options.check_ending(rows.rejects, *options.NDJSON_ENDINGS)
-    # New records alone are an update, too.
+    # An update may consist of server records only.
     remembered = _read_remembered(path)
     parsed = parse_sources(
         sources,
@@ -136,7 +142,10 @@ def update(
 
 
 def _read_remembered(path: str) -> MappingOptions:
-    """Return the options that a snapshot was built with. Raises SnapshotError."""
+    """Return the options that a snapshot was built with.
+
+    Raises SnapshotError if they are invalid.
+    """
     with closing(open_snapshot(path)) as snapshot:
         return build_options(
             snapshot.reading, lambda name, reason: SnapshotError(f"{path}: {name}: {reason}")
@@ -150,7 +159,7 @@ def _add_limits(sources: Sources, rows: RejectOptions, at: str | None) -> Source
 
 
 def _finish(sources: Sources, lines: Sequence[str], read: BuildSummary, *, quiet: bool) -> Outcome:
-    """Report what was written, and save the mapping now that it has read the sources."""
+    """Report the summary, and save the mapping, which has now read the sources successfully."""
     report_summary(lines, (*summary.format_dropped_rows(read), *read.warnings), quiet=quiet)
     save_mapping(sources)
     return Outcome()
@@ -240,9 +249,11 @@ def _bundle_case(
 ) -> BundleSummary:
     """Write a bundle that gives the same verdict on recordings as the whole snapshot.
 
-    Raises SourceError, SnapshotError, UnknownServerError, NotInBundleError, and what writing does.
+    Raises SourceError for an unreadable recording, UnknownServerError or NotInBundleError if the
+    snapshot lacks a server or a part of the window, SnapshotError if data are damaged, and the
+    errors of `write`.
     """
-    # Other commands that write need none of it.
+    # Imported here, because the other commands of this module do not need these modules.
     from srvstat.cli.replay import describe_finding  # noqa: PLC0415
     from srvstat.support.recognition import read_recording  # noqa: PLC0415
     from srvstat.support.replay import ReplaySettings, find_case, replay  # noqa: PLC0415
@@ -286,7 +297,7 @@ def export(
     Example: srvstat snapshot export --format parquet -o export
     """
     if format == "parquet":
-        # Nothing may be imported while signals raise exceptions.
+        # Import it now, because nothing may be imported while signals raise exceptions.
         import_pyarrow()
     options.check_ending(output)
     check_new_folder("-o", output)
@@ -306,7 +317,7 @@ def export(
 def _encode(
     snapshot: Snapshot, format: str, servers: Iterable[ServerRow], window: Window
 ) -> Iterable[bytes]:
-    # Builds and updates do not need its documents, whose import takes 60 ms.
+    # Imported here, because builds and updates do not need its documents (60 ms).
     from srvstat.analysis.history import read_history  # noqa: PLC0415
 
     return encode_rows(read_history(Question(snapshot, list(servers), window)), format)
@@ -315,8 +326,8 @@ def _encode(
 def _show_dry_run(output: str, inputs: Inputs, *, overwrite: bool, quiet: bool) -> Outcome:
     """Return the outcome of a dry run: a table.
 
-    Raises SourceError for unusable sources, and if the build would be refused; the table is then
-    on standard error.
+    Raises SourceError if sources are unusable or the build would be refused, after printing the
+    table on standard error.
     """
     # Not strict, so that the table has all reasons.
     with show_build_progress(replace(inputs, strict=False), quiet=quiet) as lenient:
@@ -337,7 +348,7 @@ def _show_dry_run(output: str, inputs: Inputs, *, overwrite: bool, quiet: bool) 
 
 
 def _list_advice(found: DryRun, in_the_way: str | None) -> list[str]:
-    """Return what helps against the reasons of rejected rows."""
+    """Return the remedies for rejected rows and for an existing output."""
     advice = [each.remedy for each in found.dropped if each.remedy]
     if found.max_rejected:
         kept = format_count(found.kept, found.unit)

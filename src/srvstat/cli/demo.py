@@ -1,4 +1,4 @@
-"""`demo`: a small fleet with the same bytes on every machine, and a snapshot of it."""
+"""The command `demo`: write reproducible example data and build a snapshot from it."""
 
 import gzip
 import json
@@ -48,7 +48,7 @@ def demo(directory: _DirectoryArgument = "srvstat-demo") -> Outcome:
     """
     if not directory:
         raise UsageError("DIRECTORY: the name is empty; name a directory")
-    # Import the reader now: nothing may be imported while the demo can be interrupted.
+    # Import the readers now, because nothing may be imported while the demo can be interrupted.
     load_reader("csv")
     load_record_reader("ndjson")
     with allow_cleanup():
@@ -68,10 +68,10 @@ def demo(directory: _DirectoryArgument = "srvstat-demo") -> Outcome:
 
 
 def read_demo_file(name: str) -> bytes:
-    """Return a file of the demo.
+    """Return the content of a demo file.
 
-    docs/demo_data.py makes the servers and their observations. The mail and the recording belong to
-    the tutorial for support; `games.csv` is a table as owners of servers have it.
+    docs/demo_data.py generates the servers and observations. The mail and the recording are for the
+    support tutorial; `games.csv` is an example of a server owner's own table.
     """
     if name == "observations.csv":
         return gzip.decompress(read_package_file(f"cli/demo_files/{name}.gz"))
@@ -79,7 +79,7 @@ def read_demo_file(name: str) -> bytes:
 
 
 def list_ids() -> list[str]:
-    """Return the ids of the publishable servers, sorted."""
+    """Return the ids of the public servers, sorted."""
     records = map(json.loads, read_demo_file("servers.ndjson").splitlines())
     return sorted(record["id"] for record in records if record["publishable"])
 
@@ -87,7 +87,8 @@ def list_ids() -> list[str]:
 def write_demo(directory: str) -> str:
     """Write the missing files of the demo, and return the path of its snapshot.
 
-    Raises UsageError if one of the names is taken by another file, OutputError.
+    Raises UsageError if another file has one of the names, and OutputError if a file can't be
+    written.
     """
     with convert_write_errors(directory):
         os.makedirs(directory, exist_ok=True)
@@ -111,9 +112,9 @@ def write_demo(directory: str) -> str:
 def _is_present(path: str, content: bytes) -> bool:
     """Return whether a file of the demo already exists.
 
-    The access file may be longer: users add keys to it.
+    The access file may be longer, because users add keys to it.
 
-    Raises UsageError if the file has other content, OutputError.
+    Raises UsageError if the file has other content, and OutputError if it can't be read.
     """
     if not os.path.lexists(path):
         return False

@@ -1,4 +1,7 @@
-"""`fleet`: compute the statistics of every server with an engine for large data."""
+"""The command `fleet`: compute the statistics of every server with an engine for large data.
+
+#1209 DuckDB has no limit of its own, and could leave no threads for other programs
+"""
 
 import re
 import time
@@ -32,7 +35,7 @@ _MAX_THREADS = 1024  # DuckDB has no limit of its own, and could leave none for 
 
 @dataclass(frozen=True)
 class ResultOptions:
-    """The results, one for each server."""
+    """Options for the results, which have one row per server."""
 
     panel = "Results"
 
@@ -60,7 +63,7 @@ class ResultOptions:
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """What DuckDB may use."""
+    """Options that limit the resources of DuckDB."""
 
     panel = "Engine"
 
@@ -82,7 +85,10 @@ class EngineOptions:
     ] = None
 
     def parse_memory(self) -> int | None:
-        """Return the memory in bytes, of a size such as `512MiB`. Raises ParameterError."""
+        """Parse a size such as `512MiB`, and return it in bytes.
+
+        Raises ParameterError if it is invalid.
+        """
         if self.memory is None:
             return None
         found = _SIZE.fullmatch(self.memory)
@@ -96,7 +102,7 @@ class EngineOptions:
 
 @dataclass(frozen=True)
 class FolderOptions:
-    """The folder of shards."""
+    """Options for the folder of shards."""
 
     panel = "Results"
 
@@ -140,7 +146,7 @@ def fleet(
 
     Example: srvstat fleet observations/ --servers servers.ndjson --range 30d -o results.parquet
     """
-    # Before signals may interrupt imports.
+    # Import now, before signals may interrupt imports.
     load_module("srvstat fleet", "srvstat.fleet.job", "bulk")
     from srvstat.fleet.job import FleetRequest  # noqa: PLC0415 - for --help without DuckDB
 
@@ -187,7 +193,7 @@ def _run(request: "FleetRequest", *, quiet: bool) -> Outcome:
 
 
 def _check_outputs(results: ResultOptions, folder: FolderOptions) -> None:
-    """Check that there is something to write, and that the options fit it. Raises UsageError."""
+    """Check that there is an output, and that the options fit it. Raises UsageError if not."""
     from srvstat.fleet.job import RESULT_EXTENSIONS  # noqa: PLC0415 - see fleet
 
     if results.output is None and folder.snapshots is None:
@@ -205,7 +211,10 @@ def _check_outputs(results: ResultOptions, folder: FolderOptions) -> None:
 
 
 def _check_results(path: str | None, inputs: Inputs, *, overwrite: bool) -> None:
-    """Check that results may be written to a file, if any. Raises UsageError, OutputError."""
+    """Check that the results file, if any, may be written.
+
+    Raises UsageError if it may not, and OutputError for a system error.
+    """
     from srvstat.fleet.job import find_extension  # noqa: PLC0415 - see fleet
 
     if path is None:

@@ -1,4 +1,4 @@
-"""Hints: what a mistake on the command line probably means."""
+"""Find hints: the probable intention behind a mistake on the command line."""
 
 import re
 from collections import Counter
@@ -19,13 +19,15 @@ from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
 from srvstat.snapshot.rows import ServerRow
 
 _MAX_COMPARED_CHARACTERS = 12_000
-"""Comparing this many takes about 20 ms."""
+"""The maximum number of characters compared for hints (about 20 ms)."""
 
 _MAX_SEARCHED_SERVERS = 10_000
-"""Reading this many takes 0.1 s."""
+"""The maximum number of servers read for hints (about 0.1 s)."""
 
 _LEAST_SEARCHED = 3
-"""The length of a text from which servers that contain it are suggested: shorter ones fit many."""
+"""The minimum length of text for suggesting servers that contain it. Shorter texts match too
+many.
+"""
 
 _MAX_SUGGESTED = 5
 _MAX_LISTED = 10
@@ -34,7 +36,7 @@ _MAX_LISTED = 10
 _SIMILAR = 0.7
 
 _LIKELY = ("stats", "history", "compare", "top")
-"""The commands to look for an option in that another command lacks."""
+"""Commands searched for an option that the current command lacks."""
 
 _INVALID = re.compile(r"^Invalid value for '([^']*)'[^(:]*(?:\(env var: '(\w+)'\))?: ")
 _KINDS = {"valid boolean": "true or false", "valid integer": "a whole number"}
@@ -44,9 +46,9 @@ _PLAIN = re.compile(r"[\w:-]{1,40}", re.ASCII)
 
 
 def explain_usage_error(error: Any, words: Sequence[str]) -> list[str]:
-    """Return the lines of a usage error of Typer: the problem with a remedy, and which help helps.
+    """Return the lines of a Typer usage error: the problem with a remedy, and a reference to help.
 
-    `words` are those of the command line.
+    `words`: the words of the command line.
     """
     text = " ".join(error.format_message().replace("Value error, ", "").split())  # of pydantic
     context = error.ctx
@@ -76,7 +78,7 @@ def explain_usage_error(error: Any, words: Sequence[str]) -> list[str]:
 
 
 def _explain_option_value(name: str, command: Any, problem: str) -> str:
-    """Return the problem of an option without its value, or of one that takes none."""
+    """Describe an option without its value, or with a value that it does not take."""
     if "requires" not in problem:
         return f"{name} takes no value"
     named = [(one, one.opts) for one in command.params] + command.other_names
@@ -86,7 +88,7 @@ def _explain_option_value(name: str, command: Any, problem: str) -> str:
 
 
 def _explain_invalid_value(name: str, parameter: Any, problem: str) -> str:
-    """Return the problem of a value that Typer or pydantic refuses, in the words of srvstat."""
+    """Describe a value that Typer or pydantic refuses, in the words of srvstat."""
     if choice := re.fullmatch("'(.*)'( is not one of .*)[.]", problem):
         return f"{name}: {wire.quote_value(choice[1])}" + choice[2].replace("'", "")
     low, high = parameter.min, parameter.max
@@ -95,7 +97,7 @@ def _explain_invalid_value(name: str, parameter: Any, problem: str) -> str:
 
 
 def _find_option(name: str, context: Any, root: Any, words: Sequence[str]) -> str:
-    """Return what to do instead of giving an option; empty if that is not known."""
+    """Return a remedy for an unknown option, or empty text if there is none."""
     if hasattr(context.command, "commands"):
         if near := get_close_matches(
             name, ["--help", *_list_options(context.command)], 1, _SIMILAR
@@ -116,7 +118,7 @@ def _find_option(name: str, context: Any, root: Any, words: Sequence[str]) -> st
 
 
 def _read_intents() -> dict[str, str]:
-    """Return what to write instead of the options and commands that people guess."""
+    """Return replacements for options and commands that people guess."""
     lines = read_package_file("cli/intents.txt").decode().splitlines()
     pairs = (line.split(" = ") for line in lines)
     return {guess: remedy for guesses, remedy in pairs for guess in guesses.split()}
@@ -128,7 +130,7 @@ def _list_options(command: Any) -> list[str]:
 
 
 def _find_command(name: str, group: Any, root: Any) -> str:
-    """Return what may be meant by an unknown command of a group; empty if that is not known."""
+    """Return a suggestion for an unknown command of a group, or empty text if there is none."""
     if group is root:
         if intent := _read_intents().get(name):
             return intent
@@ -141,12 +143,13 @@ def _find_command(name: str, group: Any, root: Any) -> str:
 def find_hint(
     error: ApiError, paths: Iterable[str], identifiers: Sequence[str], given: Mapping[str, Any]
 ) -> str:
-    """Return a hint after a semicolon for an error of the API; empty without one.
+    """Return a hint for an API error, with a leading semicolon, or empty text if there is none.
 
-    The first of several snapshots that has a hint gives it. `identifiers` are those of a command
-    that takes no names: they may be names all the same. `given` are the arguments.
+    - `paths`: snapshots to search in order; the first hint found is returned.
+    - `identifiers`: for a command that takes no names. They may be names by mistake.
+    - `given`: the arguments of the command.
 
-    Raises SnapshotError.
+    Raises SnapshotError if a snapshot is unusable.
     """
     by, intent = given.get("by"), _find_intent(error, identifiers, given.get("range"))
     if intent:
@@ -158,7 +161,7 @@ def find_hint(
     if isinstance(error, selection.UnknownNameError):
         return _suggest(paths, error.name, "id")
     if isinstance(error, InvalidRequestError):
-        # The request is invalid, whatever the state of the snapshot.
+        # Even with an unusable snapshot, the error is the invalid request.
         with suppress(SrvstatError):
             references = selection.build_references(identifiers, by)
             names = [one for one in references if isinstance(one, selection.Name)]
@@ -168,7 +171,7 @@ def find_hint(
 
 
 def _find_intent(error: ApiError, identifiers: Sequence[str], length: str | None) -> str:
-    """Return what to write instead of arguments that are known mistakes; empty for others."""
+    """Return a remedy for arguments that are known mistakes, or empty text for others."""
     names = [f"{name}:" for name in NAMESPACES]
     for one in identifiers:
         prefix, colon, rest = one.partition(":")
@@ -198,9 +201,9 @@ def _suggest(paths: Iterable[str], unknown: str, by: Namespace) -> str:
 
 
 def suggest_servers(snapshot: Snapshot, unknown: str, by: Namespace) -> str | None:
-    """Return a hint such as `did you mean cfxId:abc?` for an unknown text; None without one.
+    """Return a hint such as `did you mean cfxId:abc?` for an unknown text, or None.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     reference = _build_reference(unknown, by)
     if reference is not None:
@@ -228,7 +231,7 @@ def _build_reference(text: str, by: Namespace) -> ServerReference | None:
 
 
 def _describe(server: ServerRow) -> str:
-    """Return the id of a server, and its name if that is another text."""
+    """Return the id of a server, and its name if that differs."""
     name = remove_color_codes(server.hostname)
     return server.id if name == server.id else f"{server.id} ({wire.quote_value(name)})"
 
@@ -240,7 +243,7 @@ def _find_near_identifiers(snapshot: Snapshot, unknown: ServerReference) -> list
 
 
 def _find_neighbors(snapshot: Snapshot, unknown: ServerReference) -> list[str]:
-    """Return the few identifiers before and after an unknown one, in order.
+    """Return the few identifiers before and after an unknown identifier, in order.
 
     Upper case sorts before lower case, so each spelling has its own neighbors.
     """
@@ -257,7 +260,7 @@ def _find_neighbors(snapshot: Snapshot, unknown: ServerReference) -> list[str]:
 def _search_servers(
     snapshot: Snapshot, text: str
 ) -> tuple[list[ServerRow], list[ServerRow], list[ServerRow]]:
-    """Return the first servers with a name, that `servers` finds for it, and with similar names."""
+    """Return the first servers with exactly this name, that contain it, and with similar names."""
     wanted = selection.FilterOptions([text])
     spelled = " ".join(text.split()).casefold()
     named: list[ServerRow] = []
@@ -280,9 +283,9 @@ def _search_servers(
 
 
 def report_no_match(snapshot: Snapshot, wanted: selection.FilterOptions) -> None:
-    """Say on standard error that no server matches a filter, and what exists if a value does not.
+    """Report on standard error that no server matches a filter, and list the existing values.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     if wanted.game is None and wanted.region is None and not wanted.tags:
         report("note: no server matches")

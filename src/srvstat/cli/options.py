@@ -1,4 +1,4 @@
-"""Turn groups of parameters into options, and define those that several commands share."""
+"""Turn groups of parameters into options, and define the options that several commands share."""
 
 import os
 import re
@@ -35,25 +35,25 @@ SNAPSHOT_VARIABLE = "SRVSTAT_SNAPSHOT"
 DEFAULT_SNAPSHOT = "snapshot.db"
 
 LIST_LENGTH = 50
-"""The servers that a table lists by default."""
+"""The default number of servers listed in a table."""
 
 _MAX_COMPLETIONS = 500
 _MOST_METAVAR = 40
 _MOST_NAMED = 10
 _SERVERS_FOR_COMPLETION = 10_000
-"""The servers whose values are completed; reading them takes 0.1 s."""
+"""The maximum number of servers whose values are completed (about 0.1 s)."""
 _PLAIN_WORD = re.compile(r"[\w.@%+-]+")
-"""Text that every shell leaves as it is."""
+"""Text that needs no quoting in any shell."""
 
 RANGES: tuple[str, ...] = get_args(Range)
 
 
 def flatten(command: Callable[..., Outcome], variables: str = "") -> Callable[..., Outcome]:
-    """Return a command whose groups of parameters are parameters of their own, for Typer.
+    """Return a command whose parameter groups are flattened to single parameters, for Typer.
 
-    A group is a dataclass, which the Python API fills too; help shows it as its `panel`. Options
-    have environment variables with the prefix `variables`, if that is not empty. An error of the
-    API that the command raises becomes its response.
+    A group is a dataclass, which the Python API fills too; help shows it under its `panel`. If
+    `variables` is not empty, it is the prefix of environment variables that set the options. If the
+    command raises an API error, the result is the error response.
     """
     groups: dict[str, tuple[Any, list[str]]] = {}
     taken: list[SignatureParameter] = []
@@ -83,8 +83,8 @@ def flatten(command: Callable[..., Outcome], variables: str = "") -> Callable[..
 
 
 def _show_error(error: errors.ApiError, values: Mapping[str, Any]) -> Outcome:
-    """Return the outcome of a command with these arguments that raised an error of the API."""
-    # Only an error pays for this import.
+    """Return the outcome of a command that raised an API error. `values` are its arguments."""
+    # Imported here: only errors need it.
     from srvstat.cli.hints import find_hint  # noqa: PLC0415
 
     given = [values["new"], values["old"]] if "old" in values else [values.get("snapshot")]
@@ -103,7 +103,10 @@ def _split(annotation: Any) -> tuple[Any, ...]:
 def _convert(
     name: str, annotation: Any, default: Any, variables: str, panel: str | None = None
 ) -> SignatureParameter:
-    """Return a parameter as Typer declares it. A text in the annotation replaces its help."""
+    """Return a parameter as Typer declares it. A string in the annotation replaces its help.
+
+    #1689 a terminal of 60 columns would break it
+    """
     kind, *metadata = _split(annotation)
     for one in metadata:
         if isinstance(one, Parameter):
@@ -152,7 +155,7 @@ def _build_completion(completes: Sequence[str] | Completion) -> Callable[..., li
 
 
 def _complete_identifier(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete an identifier of --snapshot, of NEW in `snapshot diff`, or of the default one."""
+    """Complete an identifier in --snapshot, in NEW of `snapshot diff` or in the default file."""
     by: Namespace = "cfxId" if ctx.params.get("by") == "cfxId" else "id"
     searches: list[tuple[str, Namespace, str]] = [("", by, incomplete)]
     for namespace in NAMESPACES:
@@ -167,7 +170,7 @@ def _complete_identifier(ctx: typer.Context, incomplete: str) -> list[str]:
             for prefix, namespace, start in searches
             for name in islice(_iter_identifiers(snapshot, namespace, start), _MAX_COMPLETIONS + 1)
         ]
-    # A shell completes what the identifiers share, so a part of them would mislead.
+    # A shell completes the common prefix of all identifiers, so offer all or none.
     return found if len(found) <= _MAX_COMPLETIONS else []
 
 
@@ -176,14 +179,14 @@ def _iter_identifiers(snapshot: Snapshot, by: Namespace, start: str) -> Iterator
 
 
 def _complete_plan(ctx: typer.Context, _incomplete: str) -> list[str]:
-    """Complete the name of a plan in the access file of the command line."""
+    """Complete the name of a plan in the access file that the command line names."""
     from srvstat.operations.access import read_access  # noqa: PLC0415 - see PlanOptions
 
     return list(read_access(ctx.params.get("access") or "").plans)
 
 
 def _complete_value(kind: str, ctx: typer.Context, _incomplete: str) -> list[str]:
-    """Complete a value that servers of the snapshot have. Omits those that need quotes."""
+    """Complete a value that servers of the snapshot have. Omits values that need quotes."""
     from srvstat.analysis.selection import count_record_values  # noqa: PLC0415 - answers need none
 
     with open_chosen(ctx.params.get("snapshot") or ctx.params.get("path")) as snapshot:
@@ -230,7 +233,7 @@ AccessOption = Annotated[str | None, ACCESS]
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """The plan whose limits an answer obeys."""
+    """Options for the plan whose limits apply."""
 
     panel = "Access"
 
@@ -238,9 +241,10 @@ class PlanOptions:
     access: AccessOption = None
 
     def find_plan(self) -> "Plan | None":
-        """Return the plan in the access file; None without these options, which allows all.
+        """Return the plan in the access file, or None (no limits) without these options.
 
-        Raises UsageError for one option without the other or an unknown plan, SourceError.
+        Raises UsageError for one option without the other or for an unknown plan, and SourceError
+        for an invalid access file.
         """
         if self.plan is None and self.access is None:
             return None
@@ -253,9 +257,11 @@ class PlanOptions:
 
 
 def pick_servers(least: int, most: int) -> list[str]:
-    """Return the identifiers of servers that the user of a terminal picks; elsewhere none.
+    """Let the user pick servers on a terminal, and return their identifiers.
 
-    Raises SystemExit if the user cancels, SnapshotError.
+    Elsewhere, return none.
+
+    Raises SystemExit if the user cancels, and SnapshotError if the snapshot is unusable.
     """
     context, is_terminal = get_current_context(), all(map(os.isatty, range(3)))
     has_cursor = os.environ.get("TERM", "dumb") != "dumb"
@@ -273,7 +279,7 @@ def pick_servers(least: int, most: int) -> list[str]:
 
 
 def name_servers() -> str:
-    """Return what to say about the servers that a user can name."""
+    """Return the hint that lists available servers."""
     with suppress(SnapshotError), open_chosen(get_current_context().params.get("snapshot")) as file:
         ids = [*islice(file.iter_identifiers("id"), _MOST_NAMED + 1)]
         if len(ids) <= _MOST_NAMED:
@@ -302,7 +308,7 @@ ExplainOption = Annotated[
 
 
 def find_snapshot(given: str | None) -> str:
-    """Return the path of the snapshot: the given one, that of the environment, or the default.
+    """Return the path of the snapshot: the given path, else the environment's, else the default.
 
     Raises SnapshotError if there is none.
     """
@@ -322,14 +328,17 @@ def find_snapshot(given: str | None) -> str:
 
 
 def open_chosen(given: str | None) -> AbstractContextManager[Snapshot]:
-    """Open the snapshot of --snapshot, else the default one. Raises SnapshotError."""
+    """Open the snapshot of --snapshot, or else the default snapshot.
+
+    Raises SnapshotError if it is missing or unusable.
+    """
     return closing(open_snapshot(find_snapshot(given)))
 
 
 def choose_snapshot(path: str | None, option: str | None) -> str:
-    """Return the snapshot of PATH or --snapshot, else that of `find_snapshot`.
+    """Return the snapshot of PATH or --snapshot, or else the result of `find_snapshot`.
 
-    Raises UsageError if both are given, SnapshotError.
+    Raises UsageError if both are given, and SnapshotError if there is none.
     """
     if path is not None and option is not None:
         raise errors.UsageError("PATH and --snapshot can't be combined")
@@ -337,9 +346,9 @@ def choose_snapshot(path: str | None, option: str | None) -> str:
 
 
 def parse_instant_option(option: str, text: str | None) -> int | None:
-    """Return the instant of an option in Unix milliseconds. Warns if it looks like seconds.
+    """Parse an option's time to Unix milliseconds. Warns if it looks like seconds.
 
-    Raises UsageError.
+    Raises UsageError if it is not a time.
     """
     if text is None:
         return None
@@ -357,7 +366,7 @@ def parse_instant_option(option: str, text: str | None) -> int | None:
 
 
 def choose_limit(limit: int | None, form: Form) -> int | None:
-    """Return the most servers to list; None for all of them."""
+    """Return the maximum number of servers to list, or None for all of them."""
     return LIST_LENGTH if limit is None and form is Form.TABLE else limit
 
 
@@ -373,11 +382,12 @@ _KNOWN_ENDINGS = frozenset((*_OTHER_ENDINGS.split(), *SNAPSHOT_ENDINGS, *NDJSON_
 
 
 def check_ending(path: str | None, *endings: str, hint: str = "") -> None:
-    """Check that the ending of an output names no other format than those that are written.
+    """Check that an output's extension does not belong to another format.
 
-    Without endings, the output is a folder. `hint` is added to the error.
+    `endings`: the formats that are written; without any, the output is a folder. `hint`: appended
+    to the error.
 
-    Raises UsageError.
+    Raises UsageError if the extension belongs to another format.
     """
     ending = os.path.splitext(path or "")[1].lower()
     if ending in _KNOWN_ENDINGS.difference(endings):
@@ -394,7 +404,7 @@ _ZSH_END_OF_BOTH = f"""if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
 else
   {_ZSH_END}
 fi"""
-"""Typer's script suits only `source`: as a file in $fpath, it would complete nothing at first."""
+"""Typer's script is only for `source`. As a file in $fpath, it would not complete on first use."""
 
 _Shell = Literal["bash", "zsh", "fish"]
 
@@ -431,7 +441,7 @@ def help(  # noqa: A001 - the name of the command
 
 
 def replace_help(arguments: list[str]) -> list[str]:
-    """Return `COMMAND --help` for `help COMMAND`."""
+    """Return `COMMAND --help` for `help COMMAND`, and other arguments unchanged."""
     topics = arguments[1:]
     if arguments[:1] != ["help"] or topics == ["terms"] or any(one[:1] == "-" for one in topics):
         return arguments
@@ -441,7 +451,7 @@ def replace_help(arguments: list[str]) -> list[str]:
 def join_bash_words() -> str:
     """Join words in the environment that bash has split at colons, such as `cfxId:abc`.
 
-    Returns the current word up to its last colon: bash keeps it, so completions must omit it.
+    Returns the current word up to its last colon, which bash keeps and completions must omit.
     """
     if os.environ.get(_VARIABLE) != "complete_bash":
         return ""

@@ -1,4 +1,4 @@
-"""Write to standard output and standard error, and show an answer in the form that is asked for."""
+"""Write to standard output and standard error, and show a response in the chosen form."""
 
 import os
 import select
@@ -28,7 +28,7 @@ _MIN_WIDTH = 20
 class Outcome(NamedTuple):
     """The result of a command: its output in pieces, and its exit code.
 
-    Pieces can be computed while they are written, so iterating over them can raise any error.
+    Pieces may be computed while they are written, so iterating over them can raise any error.
     """
 
     pieces: Iterable[bytes] = ()
@@ -36,11 +36,14 @@ class Outcome(NamedTuple):
 
 
 class ReaderGoneError(Exception):
-    """The reader of standard output has closed it. Not an OSError: nothing failed."""
+    """Standard output was closed by its reader (for example, head).
+
+    Not an OSError, because this is not a failure.
+    """
 
 
 class Form(Enum):
-    """The form of an answer."""
+    """The form of an output."""
 
     JSON = "json"
     TABLE = "table"
@@ -59,7 +62,7 @@ JsonOption = Annotated[bool, Parameter("Print JSON; the default except on a term
 
 @dataclass(frozen=True)
 class FormOptions:
-    """The form of an answer that a user asks for."""
+    """Options that choose the form of an output."""
 
     panel = "Output"
 
@@ -72,9 +75,9 @@ class FormOptions:
     chart: Annotated[bool, Parameter("Draw a chart above the table.")] = False
 
     def choose(self) -> Form:
-        """Return the form that is set. The default is a table on a terminal, JSON elsewhere.
+        """Return the chosen form. The default is a table on a terminal, and JSON elsewhere.
 
-        A chart goes with a table.
+        A chart implies a table.
 
         Raises ParameterError for more than one form, and for Parquet on a terminal.
         """
@@ -94,7 +97,7 @@ class FormOptions:
 
 @dataclass(frozen=True)
 class HistoryForm(FormOptions):
-    """The form of a history, whose chart has no table."""
+    """Options that choose the form of a history, whose chart replaces the table."""
 
     chart: Annotated[bool, Parameter("Draw a chart instead of the rows.")] = False
 
@@ -115,7 +118,7 @@ def write(data: bytes) -> None:
     Python's own streams lose data silently when unbuffered on a full disk, and print nothing to a
     closed standard output.
 
-    Raises OutputError, ReaderGoneError.
+    Raises OutputError if writing fails, and ReaderGoneError if the reader has closed the pipe.
     """
     rest = memoryview(data)
     while rest:
@@ -130,14 +133,15 @@ def write(data: bytes) -> None:
 
 
 def report(*lines: str, end: str = "\n") -> None:
-    """Write lines to standard error, escaped so that each stays one line; `end` ends each.
+    """Write lines to standard error, escaped so that each remains one line, with `end` after each.
 
     Ignores failures.
     """
     text = "".join(f"{escape_text(line)}{end}" for line in lines)
     if is_ascii_only():
         text = escape_non_ascii(text)
-    # Not through sys.stderr: flushing its buffer would fail again and change the exit code to 120.
+    # Not through sys.stderr, because flushing its buffer would fail again and change the exit code
+    # to 120.
     with suppress(OSError):
         os.write(STDERR, text.encode("utf-8"))
 
@@ -145,7 +149,7 @@ def report(*lines: str, end: str = "\n") -> None:
 def is_ascii_only() -> bool:
     """Return whether the locale is limited to ASCII.
 
-    Python reads the C locale as UTF-8, so only the environment has the user's choice.
+    Python reads the C locale as UTF-8, so only the environment shows the user's choice.
     """
     names = (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
     return next(filter(None, names), "") in ("C", "POSIX")
@@ -157,13 +161,14 @@ def show_progress(
 ) -> Iterator[Callable[..., None]]:
     """Show a progress bar on a terminal while the block runs. An interrupted block can clean up.
 
-    `open_bar` opens a bar of the module `render.progress`, which it is called with.
+    `open_bar`: called with the module `render.progress`; returns the bar.
     """
     if quiet or not os.isatty(STDERR) or os.environ.get("TERM") == "dumb":
         with allow_cleanup():
             yield lambda *_: None
         return
-    # Imported only for a bar: Rich takes 30 ms. Nothing may be imported after allow_cleanup.
+    # Imported only for a bar, because Rich takes 30 ms. Nothing may be imported after
+    # allow_cleanup.
     from srvstat.render import progress  # noqa: PLC0415
 
     with allow_cleanup(), open_bar(progress) as advance:
@@ -178,13 +183,13 @@ def show(
     chart: Any = None,
     screen: "Screen | None" = None,
 ) -> Outcome:
-    """Return the outcome of a command that shows a document or an answer of the API.
+    """Return the outcome of a command that shows a document or an API response.
 
-    As JSON, `document` needs a method `to_json` or, if it is long, `iter_json`. As a table, it must
-    have a renderer in `render/tables`, and in the forms of rows be a `RowDocument`. `chart` is a
-    document that `render/charts.py` draws above the table, or in its place where a terminal has no
-    room for both. `screen` is given by a command that has
-    fitted the chart to it.
+    - `document`: for JSON, has a method `to_json` or, if it is long, `iter_json`; for a table, has
+      a renderer in `render/tables`; for the row forms, is a `RowDocument`.
+    - `chart`: a document that `render/charts.py` draws above the table, or instead of the table if
+      a terminal is too small for both.
+    - `screen`: the screen to which the command has fitted the chart.
     """
     if form is Form.JSON:
         if hasattr(document, "iter_json"):
@@ -199,7 +204,7 @@ def show(
 
 
 def show_tables(documents: Iterable[Any]) -> Outcome:
-    """Return the outcome of a command that shows tables one below the other.
+    """Return the outcome of a command that shows several tables, one below the other.
 
     They are computed while they are written.
     """
@@ -208,7 +213,7 @@ def show_tables(documents: Iterable[Any]) -> Outcome:
 
 def create_screen() -> "Screen":
     """Return the properties of standard output."""
-    # Importing Rich takes 40 ms, a quarter of the time of a JSON answer.
+    # Importing Rich takes 40 ms, a quarter of the time of a JSON response.
     from srvstat.render.screen import UNLIMITED, Screen  # noqa: PLC0415
 
     is_terminal = os.isatty(STDOUT)
@@ -222,7 +227,7 @@ def create_screen() -> "Screen":
 
 
 def count_chart_values(screen: "Screen") -> int:
-    """Return how many values a chart shows side by side."""
+    """Return the number of values that a chart shows side by side."""
     from srvstat.render.charts import count_values  # noqa: PLC0415 - see create_screen
 
     return count_values(screen)
@@ -240,7 +245,7 @@ def _render_tables(
 
         drawn = render_chart(chart, screen)
         texts = [drawn, *texts]
-        # The blank line between them, and the prompt.
+        # The total includes the blank line between them and the prompt.
         if screen.height and sum(one.count("\n") for one in texts) + 2 > screen.height:
             texts = [drawn]
     for position, text in enumerate(texts):
@@ -248,7 +253,7 @@ def _render_tables(
 
 
 def show_error(error: ApiError, form: Form) -> Outcome:
-    """Return the outcome of a command whose answer is an error of the API."""
+    """Return the outcome of a command whose response is an API error."""
     if form is Form.JSON:
         report(error.reason)
         return show(ErrorResponse.from_error(error), form, exit_code=error.exit_code)
@@ -257,12 +262,12 @@ def show_error(error: ApiError, form: Form) -> Outcome:
 
 
 def encode_line(answer: Response) -> bytes:
-    """Return an answer as a line of JSON for standard output."""
+    """Return a response as a line of JSON for standard output."""
     return prepare_json(answer.to_json()) + b"\n"
 
 
 def is_colored(*, is_terminal: bool) -> bool:
-    """Return whether to use colors, as NO_COLOR, FORCE_COLOR and TERM say."""
+    """Return whether to use colors, according to NO_COLOR, FORCE_COLOR and TERM."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):

@@ -1,7 +1,7 @@
-"""Let the user of a terminal pick servers where a command line names none.
+"""Let the user pick servers on a terminal if a command line names none.
 
 No library fits: questionary and InquirerPy take 0.6 seconds to import, four times as long as a
-table; in simple-term-menu a key opens the filter, and pick has none.
+table; simple-term-menu needs a key to open its filter, and pick has no filter.
 """
 
 import os
@@ -25,14 +25,14 @@ from srvstat.snapshot.read.snapshot import Snapshot
 _STDIN = 0
 _CANCELED = 130
 _MOST_SERVERS = 50_000
-"""The list of a larger snapshot would open after more than a second."""
+"""The maximum number of servers in the list; a longer list would open after more than a second."""
 _LINES = 12
 _MOST_ID_WIDTH = 40
 _ERASE = "\r\x1b[J"
 _SECONDS_OF_SEQUENCE = 0.05
 _KEY = re.compile(r"\x1b[\[O][0-9;]*[A-Za-z~]|.", re.DOTALL)
 _MOVES = {"A": -1, "B": 1, "5~": -_LINES, "6~": _LINES}
-"""How far the arrows, page up and page down move."""
+"""The number of lines that the arrows, page up and page down move."""
 
 
 class _Server(NamedTuple):
@@ -43,9 +43,9 @@ class _Server(NamedTuple):
 
 
 def pick(snapshot: Snapshot, least: int, most: int) -> list[str]:
-    """Return the ids of servers that the user of a terminal picks; none of a large snapshot.
+    """Return the ids of servers that the user picks, or none if the snapshot is too large.
 
-    Raises SystemExit if the user cancels, SnapshotError.
+    Raises SystemExit if the user cancels, and SnapshotError if data are damaged.
     """
     if not 0 < snapshot.file_row.server_count <= _MOST_SERVERS:
         return []
@@ -59,7 +59,7 @@ def pick(snapshot: Snapshot, least: int, most: int) -> list[str]:
 
 
 def show_command(arguments: Sequence[str]) -> None:
-    """Show the command that a pick stands for, so that it can be repeated."""
+    """Print the equivalent command, so that it can be repeated."""
     screen = replace(output.create_screen(), width=UNLIMITED)
     _write(screen.render(screen.escape(shlex.join(["srvstat", *arguments]), "dim")))
 
@@ -69,7 +69,7 @@ def _write(text: str) -> None:
 
 
 class _Picker:
-    """A list of servers below a line of text that filters it, in the order of their players."""
+    """A list of servers, ordered by players, below a line of text that filters it."""
 
     def __init__(self, servers: Sequence[_Server], least: int, most: int) -> None:
         self._servers, self._least, self._most = servers, least, most
@@ -78,12 +78,15 @@ class _Picker:
         self._is_refused = False
 
     def run(self) -> list[str]:
-        """Return the ids that the user picks. Raises SystemExit."""
+        """Return the ids that the user picks. Raises SystemExit if the user cancels.
+
+        #2191 imports its modules before signals raise exceptions
+        """
         before = termios.tcgetattr(_STDIN)
         first = self._render()  # imports what it needs before signals raise exceptions
         with allow_cleanup():
             try:
-                # What was typed early stays.
+                # Keep the characters that were typed early.
                 tty.setraw(_STDIN, termios.TCSADRAIN)
                 _write(first)
                 for key in _iter_keys():
@@ -96,7 +99,10 @@ class _Picker:
                 termios.tcsetattr(_STDIN, termios.TCSADRAIN, before)
 
     def _press(self, key: str) -> list[str]:
-        """React to a key, and return what is picked. Raises SystemExit."""
+        """Handle a key press; return the selection when done.
+
+        Raises SystemExit if the user cancels.
+        """
         self._is_refused = False
         chosen = [one.id for one in self._found[self._at : self._at + 1]]
         if key in {"\x1b", "\x03", "\x04"}:  # Esc, Ctrl-C, Ctrl-D
@@ -123,7 +129,7 @@ class _Picker:
         return []
 
     def _render(self) -> str:
-        """Return the list in place of the one before, with the cursor after the text."""
+        """Draw the list over the previous one, with the cursor after the text."""
         screen = output.create_screen()
         height = max(min(_LINES, shutil.get_terminal_size().lines - 3), 1)
         first = max(self._at - height + 1, 0)
@@ -161,7 +167,7 @@ def _iter_keys() -> Iterator[str]:
     """Yield keys, each a character or an escape sequence, until the end of input."""
     decoder = getincrementaldecoder("utf-8")("replace")
     while data := os.read(_STDIN, 1024):
-        # The rest of a sequence can come later, but Esc alone comes without a rest.
+        # The rest of a sequence can arrive later, while a single Esc has no rest.
         while data.endswith(b"\x1b") and select.select([_STDIN], [], [], _SECONDS_OF_SEQUENCE)[0]:
             data += os.read(_STDIN, 1024)
         yield from _KEY.findall(decoder.decode(data))

@@ -1,4 +1,4 @@
-"""`report` and `plot`: an HTML report about servers, and one picture of them."""
+"""The commands `report` and `plot`: an HTML report about servers, and a picture of them."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -127,11 +127,12 @@ def _write_answer(
     *,
     overwrite: bool,
 ) -> Outcome:
-    """Write a document about up to five servers to a file, and say so; `-` is standard output.
+    """Write a document about up to five servers to a file, and report it. `-` is standard output.
 
-    Whether the file may be written is checked before anything is computed.
+    Checks the output before computing anything.
 
-    Raises UsageError if it may not, or is the snapshot to read; OutputError.
+    Raises UsageError if the file may not be written or is the snapshot to read, and OutputError if
+    it can't be written.
     """
     zone = check_window(window)
     selected = choose_servers(selected, most=MAX_SERVERS)

@@ -1,4 +1,4 @@
-"""Prepare the process: handle signals, and skip slow work at the start."""
+"""Prepare the process: handle signals, and avoid slow work at the start."""
 
 import gc
 import os
@@ -10,7 +10,7 @@ from importlib import import_module
 from types import FrameType, ModuleType
 
 _received: list[int] = []
-"""The signal that interrupted a clean-up block. Its exception can get lost."""
+"""The signal that interrupted a clean-up block. Needed because its exception can be swallowed."""
 
 _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -18,7 +18,8 @@ _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def take_over_signals() -> None:
     """Make interruptions end the process without a traceback."""
     for number in _INTERRUPTIONS:
-        # Signals ignored from the start stay ignored: nohup, or a shell's background job.
+        # Signals that are ignored from the start remain ignored, as under nohup or in a shell's
+        # background job.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end_process)
 
@@ -27,7 +28,7 @@ def take_over_signals() -> None:
 def allow_cleanup() -> Iterator[None]:
     """Make an interruption raise SystemExit in the block, so that the block can clean up.
 
-    The block must not import anything: an import can swallow or replace the exception.
+    The block must not import anything, because an import can swallow or replace the exception.
     """
     _received.clear()
     ours = [number for number in _INTERRUPTIONS if signal.getsignal(number) is _end_process]
@@ -41,7 +42,7 @@ def allow_cleanup() -> Iterator[None]:
 
 
 def get_interruption_code() -> int | None:
-    """Return the exit code of the signal that interrupted a clean-up block; None without one."""
+    """Return the exit code for the signal that interrupted a clean-up block, or None."""
     return 128 + _received[0] if _received else None
 
 
@@ -62,14 +63,15 @@ _PLUGIN_LOADER = "pydantic.plugin._loader"
 
 def start_lean() -> None:
     """Turn off garbage collection and pydantic's plugins. Call this before any large import."""
-    # Imports create many objects and no garbage; collection takes 5 % of the start-up time. Without
-    # it, memory did not grow in builds of 100 million rows and batches of 100,000 lines.
+    # Imports create many objects and no garbage, and collection takes 5 % of the start-up time.
+    # Without collection, memory did not grow in builds of 100 million rows and batches of 100,000
+    # lines.
     gc.disable()
     _disable_plugins()
 
 
 def start_serving() -> None:
-    """Turn on garbage collection, which long work needs."""
+    """Turn on garbage collection, which long-running work needs."""
     gc.freeze()  # all objects so far are permanent, so collections need not scan them
     gc.enable()
 
@@ -77,8 +79,8 @@ def start_serving() -> None:
 def _disable_plugins() -> None:
     """Keep pydantic from searching for plugins in the metadata of all installed packages.
 
-    The search takes 10 % of the start-up time, most of it for an import that no setting prevents.
-    A plugin could also change how requests are validated. All other attributes of pydantic's loader
+    The search takes 10 % of the start-up time, mostly for an import that no setting prevents. A
+    plugin could also change how requests are validated. All other attributes of pydantic's loader
     come from the real module.
     """
     stub = ModuleType(_PLUGIN_LOADER)

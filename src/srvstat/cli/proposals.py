@@ -1,4 +1,4 @@
-"""Complete the options that say how to read files: propose them, ask, or print the command."""
+"""Complete the options for reading files: propose them, ask the user, or print the command."""
 
 import os
 import shlex
@@ -22,19 +22,21 @@ from srvstat.sources.registry import KINDS
 from srvstat.sources.source import Source
 
 _BLANKS = {"time-zone": "ZONE", "time-format": "FORMAT"}
-"""What a proposed command has in the place of a value that only a person knows; else NAME."""
+"""Placeholders for values that the user must supply; default NAME."""
 
 _LAYOUT = ("columns", "wide", "id", "input_table")
-"""The options that depend on the columns of a file, as attributes of MappingOptions."""
+"""The options that depend on a file's columns, as attributes of MappingOptions."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command that reads sources, for proposals of it.
+    """A command to propose.
 
-    `words` are those before the names of the sources, without `srvstat`. `others` are options by
-    the names of their parameters. `task` says what the command does. `remembered` are the options
-    of a mapping that need not be given, because the snapshot `path` has them.
+    - `words`: the words before the sources' names, without `srvstat`.
+    - `others`: additional options by parameter name.
+    - `task`: describes the command's work in messages.
+    - `path`: the snapshot to update.
+    - `remembered`: mapping options that the snapshot stores, so that the command can omit them.
     """
 
     words: Sequence[str]
@@ -45,9 +47,9 @@ class Command:
     remembered: MappingOptions = field(default_factory=MappingOptions)
 
     def format(self, options: MappingOptions, blanks: Iterable[str] = ()) -> str:
-        """Return the command with the options of a mapping, and with blanks to fill in.
+        """Return the command with the options of a mapping, and with placeholders for `blanks`.
 
-        It has no secrets: no password of a URL, and no query.
+        It contains no secrets: neither a URL's password nor a query.
         """
         given = self.sources
         names = [*(given.files or ()), *(given.observations or ())]
@@ -86,7 +88,7 @@ def _format_name(name: str) -> str:
 
 
 def _quote(word: str) -> str:
-    """Quote a word for a shell, with escapes for what would not be shown as it is."""
+    """Quote a word for a shell. Escapes characters that a terminal would not show unchanged."""
     if word.isprintable() and (word.isascii() or not is_ascii_only()):
         return shlex.quote(word)
     escaped = "".join(
@@ -99,10 +101,10 @@ def _quote(word: str) -> str:
 def settle(sources: Sources, command: Command, *, quiet: bool) -> Sources:
     """Complete the options of sources from their files.
 
-    What is not clear is asked on a terminal. Elsewhere, the proposal and the command to run are
-    reported, and typer.Exit is raised.
+    If something is ambiguous, ask on a terminal. Elsewhere, report the proposal and the command to
+    run, and raise typer.Exit.
 
-    Raises SourceError if a file can't be read as the options say.
+    Raises SourceError if a file can't be read with the given options.
     """
     samples = [source for source in sources.inputs.observations if _has_sample(source)]
     if not samples:
@@ -131,7 +133,7 @@ def settle(sources: Sources, command: Command, *, quiet: bool) -> Sources:
 
 
 def _has_sample(source: Source) -> bool:
-    """Whether the first rows of a source can be read before all of them."""
+    """Return whether the first rows of a source can be read without reading all of them."""
     kind = KINDS[source.kind]
     if kind.sample is None or kind.is_fixed:
         return False
@@ -145,8 +147,8 @@ def _has_sample(source: Source) -> bool:
 def _propose(samples: Sequence[Source], given: MappingOptions, command: Command) -> Proposal:
     """Propose options for the first time.
 
-    If remembered options don't fit the files, what the snapshot expects and a proposal without
-    these options are reported; only files of our own form are read at once.
+    If remembered options don't fit the files, report what the snapshot expects, and a proposal
+    without these options. Only files of our own form are then read without asking.
     """
     try:
         return propose(samples, given)
@@ -176,7 +178,7 @@ def _has_servers(samples: Sequence[Source], options: MappingOptions) -> bool:
 
 
 def _refuse(command: Command, options: MappingOptions, questions: Sequence[Question]) -> typer.Exit:
-    """Report the command to run, and return the end with the exit code of invalid usage."""
+    """Report the command to run, and return the Exit to raise."""
     if questions:
         report(f"not clear from the file: {'; '.join(each.text for each in questions)}")
     blanks = [question.option for question in questions if not question.choices]
@@ -187,9 +189,9 @@ def _refuse(command: Command, options: MappingOptions, questions: Sequence[Quest
 def _apply(
     sources: Sources, options: MappingOptions, command: Command, given: MappingOptions
 ) -> Sources:
-    """Return sources that are read with some options, which the snapshot remembers.
+    """Return the sources with these options, which the snapshot stores.
 
-    An update changes what is remembered only to options that were given.
+    An update stores only explicitly given options.
     """
     mapping = options.build_mapping()
     observations = [
@@ -205,11 +207,11 @@ def _apply(
 def _ask_all(
     proposal: Proposal, questions: Sequence[Question], given: MappingOptions
 ) -> MappingOptions:
-    """Return options with the answers to questions.
+    """Ask all questions, and return the options with the answers.
 
-    Unless a person chooses other columns, all that the proposal shows counts as given.
+    Unless the user chooses other columns, all proposed options count as given.
 
-    Raises EOFError.
+    Raises EOFError if the input ends.
     """
     answers = [(question, _ask(question)) for question in questions]
     is_changed = any(
@@ -222,7 +224,7 @@ def _ask_all(
 
 
 def _ask(question: Question) -> str:
-    """Ask until the answer is valid. Raises EOFError."""
+    """Ask until the answer is valid. Raises EOFError if the input ends."""
     text, default = question.text, _find_default(question)
     if len(question.choices) > 1:
         report(text, *(f"  {number}  {each}" for number, each in enumerate(question.choices, 1)))
@@ -245,7 +247,7 @@ def _ask(question: Question) -> str:
 
 
 def _find_default(question: Question) -> str:
-    """Return the likeliest answer; for a time zone, the zone of this machine."""
+    """Return the most likely answer. For a time zone, this is the machine's zone."""
     if question.choices:
         return question.choices[0]
     if question.option == "time-zone":

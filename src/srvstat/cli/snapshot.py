@@ -67,10 +67,7 @@ def verify(
 
 
 def _parse_root(text: str | None) -> str | None:
-    """Return the root of --expect in lower case.
-
-    Raises ParameterError.
-    """
+    """Return the root of --expect in lower case. Raises ParameterError if it is invalid."""
     if text is None or re.fullmatch("[0-9A-Fa-f]{64}", text):
         return text and text.lower()
     raise ParameterError(
@@ -108,7 +105,10 @@ def diff(
 
 
 def _find_reference(old: Snapshot, new: Snapshot, wanted: selection.Reference) -> ServerReference:
-    """Return what names a server in both snapshots; a name is that of a server in the later one."""
+    """Return the reference of a server in both snapshots.
+
+    A name is resolved in the later snapshot.
+    """
     if not isinstance(wanted, selection.Name):
         return wanted
     if wanted.reference and any(file.has_identifier("id", wanted.text) for file in (old, new)):

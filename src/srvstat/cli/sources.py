@@ -1,4 +1,4 @@
-"""Define the options that say what to read and how, and convert their values to sources."""
+"""Define the options for inputs, and convert their values to sources."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ from srvstat.sources.values import TimeUnit
 
 @dataclass(frozen=True)
 class RejectOptions:
-    """What to do with rejected rows."""
+    """Options for rejected rows."""
 
     panel = "Rejected rows"
 
@@ -50,7 +50,7 @@ class RejectOptions:
     strict: Annotated[bool, Parameter("Stop at the first rejected or conflicting row.")] = False
 
     def parse_limit(self) -> RejectLimit | None:
-        """Return the limit of --max-rejected. Raises ParameterError."""
+        """Return the limit of --max-rejected. Raises ParameterError if it is invalid."""
         try:
             return None if self.max_rejected is None else RejectLimit.parse(self.max_rejected)
         except ValueError as error:
@@ -58,7 +58,7 @@ class RejectOptions:
 
 
 def report_summary(lines: Iterable[str], warnings: Iterable[str], *, quiet: bool) -> None:
-    """Report the lines of a summary unless `quiet`, and its warnings in any case."""
+    """Report the lines of a summary unless `quiet`, and always its warnings."""
     if not quiet:
         report(*lines)
     report(*(f"warning: {line}" for line in warnings))
@@ -68,7 +68,7 @@ def report_summary(lines: Iterable[str], warnings: Iterable[str], *, quiet: bool
 def show_build_progress(inputs: Inputs, *, quiet: bool) -> Iterator[Inputs]:
     """Show the progress of reading sources and storing their rows; see `show_progress`.
 
-    Yield inputs that report it.
+    Yields inputs that report their progress.
     """
     sizes = [source.get_size() for source in inputs.observations]
     total = None if None in sizes else sum(size for size in sizes if size)
@@ -78,7 +78,7 @@ def show_build_progress(inputs: Inputs, *, quiet: bool) -> Iterator[Inputs]:
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """The values of the options that say what to read and how."""
+    """Options for the inputs, and how to read them."""
 
     panel = "Input"
 
@@ -202,9 +202,10 @@ class SourceOptions:
 
 
 class Sources(NamedTuple):
-    """The sources of a build, how to complete its servers, and the mapping to save.
+    """The sources of a build, and the mapping to save.
 
-    `options` are those of --save-mapping, whose file is `save_mapping`.
+    - `options`: the options that --save-mapping writes.
+    - `save_mapping`: the file of --save-mapping, or None.
     """
 
     inputs: Inputs
@@ -222,11 +223,13 @@ def parse_sources(
 ) -> Sources:
     """Return the sources that the options name.
 
-    Without `reads_servers`, there is no source of server records. `name` is that of the option or
-    argument that names observations. `remembered` options are used where none is given.
+    - `needs_observations`: whether observations are required.
+    - `reads_servers`: whether to read server records.
+    - `name`: the option or argument that names observations, for messages.
+    - `remembered`: options that apply unless they are given.
 
-    Raises UsageError, OutputError for the file of --save-mapping, and SourceError for the file of
-    --mapping or a folder of sources.
+    Raises UsageError for an invalid option, OutputError if the file of --save-mapping can't be
+    written, and SourceError for an invalid --mapping file or an unreadable folder of sources.
     """
     options = replace(options, observations=[*(options.files or ()), *(options.observations or ())])
     if needs_observations and not options.observations and options.query is None:
@@ -269,9 +272,9 @@ def _warn(line: str) -> None:
 
 
 def save_mapping(sources: Sources) -> None:
-    """Write the file of --save-mapping, if it is given. Call this when the sources were read.
+    """Write the --save-mapping file, if requested. Call this after reading the sources.
 
-    Raises UsageError if the file exists, OutputError.
+    Raises UsageError if the file exists, and OutputError if it can't be written.
     """
     if sources.save_mapping is not None:
         data = format_mapping_file(sources.options)
@@ -280,10 +283,7 @@ def save_mapping(sources: Sources) -> None:
 
 
 def _parse_mapping_options(options: SourceOptions) -> MappingOptions:
-    """Return the options of a mapping on the command line.
-
-    Raises UsageError.
-    """
+    """Return the mapping options of the command line. Raises UsageError if one is invalid."""
     values = {each.name: getattr(options, each.name) for each in fields(MappingOptions)}
     values |= {name: _parse_columns(name, values[name]) for name in ("columns", "wide")}
     values["slug_ids"] = options.slug_ids or options.ids is not None
@@ -313,7 +313,7 @@ def _parse_columns(name: str, text: str | None) -> dict[str, str] | None:
 
 
 def _list_names(options: SourceOptions, name: str) -> list[str]:
-    """Return the names of the sources of observations, if any; a query alone is one in memory."""
+    """Return the names of the observation sources. A query alone is a source in memory."""
     if options.observations:
         return options.observations
     if options.query is None:
@@ -328,8 +328,8 @@ def _parse_observations(
 ) -> Source:
     """Return the source of observations with a name.
 
-    A kind without observations, such as that of server records only, leaves names their meaning.
-    One of a fixed form is read without a mapping, which may not be declared on the command line.
+    If the chosen kind has no observations, as a kind of server records, the name determines the
+    kind. Sources with a fixed form have no mapping, so the command line must not declare one.
     """
     _check_name(name)
     kind = "duckdb" if name == IN_MEMORY else options.source
@@ -356,7 +356,7 @@ def _parse_observations(
 
 
 def _parse_servers(options: SourceOptions) -> Source | None:
-    """Return the source of server records: NDJSON unless the kind has records of its own."""
+    """Return the source of server records: NDJSON, unless the kind has its own records."""
     name = options.source or "ndjson"
     kind = registry.KINDS[name]
     if options.servers is None:
@@ -365,14 +365,14 @@ def _parse_servers(options: SourceOptions) -> Source | None:
     if kind.records is None or kind.is_whole:
         name = "ndjson"
     registry.load_record_reader(name)
-    # With --slug-ids, an id in the servers file may have any form, as in the observations.
+    # With --slug-ids, ids in the servers file may have any form, as in the observations.
     return Source(options.servers, name, accepts_any_id=options.slug_ids)
 
 
 def _find_whole_source(options: SourceOptions, kind: str) -> Source:
-    """Return the source of observations that has the records of their servers.
+    """Return the source of observations that also contains its servers' records.
 
-    Raises UsageError for several, because their records can differ, and for standard input.
+    Raises UsageError for several sources, because their records can differ, and for standard input.
     """
     if not options.observations or len(options.observations) > 1:
         raise UsageError(

@@ -1,1 +1,1 @@
-"""The statistics of every server of a fleet, computed by an engine for large data."""
+"""Compute the statistics of every server of a fleet with an engine for large data."""

@@ -1,6 +1,6 @@
 """Count the observations of a fleet with an embedded DuckDB.
 
-DuckDB only counts, in integers; `srvstat.contract.stats` computes the figures.
+DuckDB only counts, in integers; `srvstat.contract.stats` computes the statistics.
 """
 
 import json
@@ -40,7 +40,7 @@ from srvstat.sources.source import Reject, Source, quote_identifier, quote_text,
 from srvstat.sources.values import MAX_PLAYERS, is_utf8
 
 Progress = Callable[[str, float, str], None]
-"""Called with the name of a step, the share of it that is done, and a detail."""
+"""Called with the name of a step, the share of the step that is done, and a detail."""
 
 _Result = TypeVar("_Result")
 
@@ -55,14 +55,16 @@ _, *_PARTS = re.split(
     r"^-- name: (\w+)$", read_package_file("fleet/engine.sql").decode(), flags=re.MULTILINE
 )
 _SQL = dict(zip(_PARTS[::2], _PARTS[1::2], strict=True))
-"""The statements of engine.sql by their names, with the values to fill in in braces."""
+"""The statements of engine.sql by name, with placeholders in braces."""
 
 
 class Identified(NamedTuple):
-    """The rows of an identifier, as the source writes it.
+    """Row counts of one source identifier.
 
-    `late` counts the rows after the as-of time. The rest describes the row that is kept at the
-    latest instant up to that time, if there is one.
+    - `rows`: the number of rows.
+    - `late`: the number of rows after the as-of time.
+    - `last_at`, `last_position`, `last_players`: the row that is kept for the latest time up to the
+      as-of time, or None if there is none.
     """
 
     identifier: str
@@ -74,10 +76,11 @@ class Identified(NamedTuple):
 
 
 class Servers(NamedTuple):
-    """The publishable servers: their ids, and the server that each identifier means.
+    """The public servers, and a map from identifiers to servers.
 
-    A server's number is the position of its id in `ids`, which ascend. `numbers` has the number of
-    each identifier to keep, and `shards` the shard of each server, if there are any.
+    - `ids`: the servers' ids in ascending order. A server's number is its position here.
+    - `numbers`: identifier → server number, for the identifiers to keep.
+    - `shards`: the shard of each server, or empty if there are no shards.
     """
 
     ids: Sequence[str]
@@ -86,7 +89,7 @@ class Servers(NamedTuple):
 
 
 class Resolved(NamedTuple):
-    """How repeated and conflicting observations were resolved (D16).
+    """The result of resolving repeated and conflicting observations (D16).
 
     `conflict` describes one of the conflicts, for messages.
     """
@@ -98,12 +101,12 @@ class Resolved(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """The rows in the window."""
+        """The number of rows in the window."""
         return self.kept + self.repeated + self.conflicting
 
 
 class Session:
-    """A connection to a database in memory, whose queries a signal can interrupt."""
+    """A connection to an in-memory database, whose queries a signal can interrupt."""
 
     def __init__(
         self,
@@ -116,11 +119,11 @@ class Session:
         self._progress = progress
 
     def execute(self, step: str, query: str) -> None:
-        """Run a statement and report its progress under the name of a step."""
+        """Run a statement, and report its progress under the name of a step."""
         self._wait(step, self._executor.submit(self._connection.execute, query))
 
     def stream(self, step: str, query: str) -> Iterator[pa.RecordBatch]:
-        """Return the rows of a query, a batch at a time."""
+        """Yield the rows of a query in batches."""
 
         def read() -> pa.RecordBatchReader:
             return self._connection.sql(query).to_arrow_reader(_ROWS_PER_BATCH)
@@ -130,7 +133,7 @@ class Session:
             yield batch
 
     def read(self, step: str, query: str) -> Iterator[tuple[Any, ...]]:
-        """Return the rows of a query as tuples."""
+        """Yield the rows of a query as tuples."""
         for batch in self.stream(step, query):
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
@@ -147,7 +150,10 @@ class Session:
         self._wait(None, self._executor.submit(run))
 
     def fill(self, table: str, *columns: pa.Array) -> None:
-        """Replace the rows of a table."""
+        """Replace the rows of a table.
+
+        #95 the query itself raised such an error
+        """
         self._wait(None, self._executor.submit(self._connection.execute, f"TRUNCATE {table}"))
         self.insert(table, pa.table([*columns], [*map(str, range(len(columns)))]))
 
@@ -176,12 +182,13 @@ def open_engine(
     threads: int | None,
     progress: Progress,
 ) -> Iterator["Engine"]:
-    """Open DuckDB with a limit of memory, in bytes, and of threads.
+    """Open DuckDB with limits on memory, in bytes, and on threads.
 
-    All sources that are not Parquet are read now. Queries that need more memory use temporary
-    files, which are removed at the end.
+    Reads all sources except Parquet immediately. Queries that need more memory use temporary files,
+    which are removed at the end.
 
-    Raises SourceError if a source can't be read, EngineError if DuckDB fails, MissingLibraryError.
+    Raises SourceError if a source can't be read, EngineError if DuckDB fails, and
+    MissingLibraryError if a format's library is missing.
     """
     with tempfile.TemporaryDirectory(prefix="srvstat-fleet-") as folder:
         config = {
@@ -206,9 +213,11 @@ def open_engine(
 class Engine:
     """Counts the rows of a job's sources.
 
-    All methods raise SourceError if a source can't be read or has changed, or if unequal
-    observations have no order in which one is the first; EngineError if DuckDB fails. `intake` has
-    the rows that are no observations, after the survey.
+    `intake`: after the survey, holds the rows that are not observations.
+
+    All methods raise SourceError if a source can't be read or has changed, or if conflicting
+    observations have no order; and EngineError if DuckDB fails.
+    #147 rows in these files
     """
 
     def __init__(self, session: Session, intake: Intake, conflicts: Conflicts) -> None:
@@ -238,7 +247,7 @@ class Engine:
             self._stage(number, source)
 
     def _add_native(self, number: int, source: Source) -> bool:
-        """Add a file that DuckDB can read; return whether it can."""
+        """Add a file if DuckDB can read it. Return whether it can."""
         if source.kind != "parquet" or not _can_be_named(source.name):
             return False
         identity = identify_file(source.name)
@@ -282,7 +291,7 @@ class Engine:
         return found
 
     def reject(self, identifiers: Sequence[str], reason: str) -> None:
-        """Reject the rows of some identifiers."""
+        """Reject the rows of these identifiers."""
         with self.convert_errors():
             self._session.fill("named", pa.array(identifiers, pa.string()))
             query = _SQL["locate"].format(places=PLACES_PER_SOURCE)
@@ -290,7 +299,7 @@ class Engine:
                 self.intake.rejects.add(first, Reject(0, reason, name, name, rows=rows))
 
     def count(self, servers: Servers, window: Window) -> tuple[dict[int, Statistics], Resolved]:
-        """Count the observations of servers in a window, and compute figures by their number."""
+        """Count observations in a window, and compute statistics by server number."""
         with self.convert_errors():
             resolved = self._resolve(servers, window)
             rows = self._session.read("finishing", _SQL["histograms"])
@@ -299,10 +308,10 @@ class Engine:
         return figures, resolved
 
     def write_rows(self, servers: Servers, until: int, folder: str) -> Resolved:
-        """Write the resolved observations up to an instant as Parquet files, by shard.
+        """Write the resolved observations up to a time as Parquet files, by shard.
 
-        The folder is new. The files of shard 3 are `folder/shard=3/*.parquet`, with the columns
-        `serverId` (the id of the server), `observedAt` (Unix milliseconds) and `players`.
+        `folder`: a new folder. The files of shard 3 are `folder/shard=3/*.parquet`, with the
+        columns `serverId` (the id of the server), `observedAt` (Unix milliseconds) and `players`.
         """
         window = Window(BEFORE_ALL, until)
         numbers = pa.array([*range(len(servers.ids))], pa.int32())
@@ -315,7 +324,7 @@ class Engine:
         return resolved
 
     def _resolve(self, servers: Servers, window: Window) -> Resolved:
-        """Resolve the rows of servers in a window, and count those that are kept."""
+        """Resolve the rows of servers in a window, and count the kept rows."""
         names = pa.array([*servers.numbers], pa.string())
         self._session.fill("numbers", names, pa.array([*servers.numbers.values()], pa.int32()))
         self._session.execute("counting", _SQL["count"].format(groups=_format_groups(window)))
@@ -340,7 +349,7 @@ class Engine:
         return Resolved(kept, read - kept - conflicting, conflicting, conflict)
 
     def _find_conflict(self, servers: Servers, condition: str) -> str | None:
-        """Describe the first observation that is not kept because an unequal one is."""
+        """Describe the first observation that conflicts with a kept observation, or return None."""
         query = f"FROM conflicts WHERE {condition} ORDER BY ALL LIMIT 1"
         for row in self._session.read("resolving conflicts", query):
             number, at, position, players, first_position, first_players = row
@@ -353,7 +362,7 @@ class Engine:
 
     @contextmanager
     def convert_errors(self) -> Iterator[None]:
-        """Convert the errors of DuckDB in a block, and check first whether a file has changed."""
+        """Convert DuckDB's errors in a block. First checks whether a file has changed."""
         try:
             yield
         except (duckdb.Error, pa.ArrowException) as error:
@@ -371,7 +380,7 @@ class Engine:
                 raise SourceError(f"{source.title}: {CHANGED}")
 
     def _explain(self, error: Exception) -> SrvstatError:
-        """Convert an error of DuckDB. Our own reader finds the file that can't be read, if any."""
+        """Convert an error of DuckDB. If a file can't be read, our own reader finds it."""
         reason = _describe_error(error)
         if isinstance(error, duckdb.OutOfMemoryException):
             return EngineError(f"DuckDB: {reason}; raise --memory or free disk space")
@@ -383,7 +392,11 @@ class Engine:
 
 
 def _can_be_named(path: str) -> bool:
-    """Return whether DuckDB can open a file by its path, and not only a pattern like it."""
+    """Return whether DuckDB can open exactly the file with this path.
+
+    DuckDB treats paths as patterns, so it may be unable to name a file.
+    #300 patterns can't contain backslashes
+    """
     is_pattern = path.translate(_GLOB_CHARACTERS) != path
     return is_utf8(path) and not (is_pattern and "\\" in path)  # patterns can't have backslashes
 
@@ -399,7 +412,7 @@ def _select(columns: NativeColumns, files: Sequence[tuple[int, Source]]) -> str:
 
 
 def _select_malformed(columns: NativeColumns, files: Sequence[tuple[int, Source]]) -> str:
-    """Return a query for all rows that are not well-formed, as they are stored, with positions."""
+    """Return a query for the malformed rows of files, as stored, with their positions."""
     names = ", ".join(map(quote_identifier, columns[:3]))
     return (
         f"SELECT {names}, {_build_position(files)} AS position FROM {_build_table(files)}"
@@ -429,7 +442,11 @@ def _format_groups(window: Window) -> str:
 
 
 def _compute_figures(values: Sequence[tuple[int, int, int, int, int]]) -> Statistics:
-    """Return the figures of a server, given its number, players, count, first and last instant."""
+    """Return the statistics of a server.
+
+    `values`: tuples of the server number, a player count, its number of observations, and their
+    first and last times.
+    """
     histogram = {players: count for _, players, count, _, _ in values}
     first = min(values, key=itemgetter(3))[1]
     last = max(values, key=itemgetter(4))[1]
@@ -439,9 +456,9 @@ def _compute_figures(values: Sequence[tuple[int, int, int, int, int]]) -> Statis
 
 
 def _describe_error(error: Exception) -> str:
-    """Return the message of an error in one line, without the query and advice on settings."""
+    """Return an error's message in one line, without the query and advice on settings."""
     message = str(error)
-    # A write in another thread gives an error as JSON.
+    # An error of a write in another thread is JSON.
     _, start, detail = message.partition('{"exception_type"')
     with suppress(JSONDecodeError):
         message = json.loads(start + detail)["exception_message"] if start else message

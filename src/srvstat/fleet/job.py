@@ -55,13 +55,13 @@ if TYPE_CHECKING:
 RESULT_EXTENSIONS = (".ndjson", ".jsonl", ".parquet")
 
 _ROWS_PER_GROUP = 50_000
-"""The results in memory while a Parquet file is written."""
+"""The number of results in memory while a Parquet file is written."""
 
 
 def find_extension(path: str) -> str:
-    """Return the extension of a file of results, in lower case.
+    """Return the extension of a results file, in lower case.
 
-    Raises UsageError for the extension of another format.
+    Raises UsageError if no results format has this extension.
     """
     extension = os.path.splitext(path)[1].lower()
     if extension not in RESULT_EXTENSIONS:
@@ -72,11 +72,11 @@ def find_extension(path: str) -> str:
 
 
 def write_results(path: str, results: Iterable[ServerResult], extension: str) -> None:
-    """Write results to a file in the format of an extension, one of RESULT_EXTENSIONS.
+    """Write results to a file. `extension` is one of RESULT_EXTENSIONS and selects the format.
 
-    A line of NDJSON has the bytes of the result in an answer of `compare`.
+    An NDJSON line has the bytes of the result in a response of `compare`.
 
-    Raises OSError.
+    Raises OSError if the file can't be written.
     """
     if extension == ".parquet":
         _write_parquet(path, results)
@@ -86,7 +86,7 @@ def write_results(path: str, results: Iterable[ServerResult], extension: str) ->
 
 
 def build_schema() -> "pa.Schema":
-    """Return the columns of a Parquet file of results."""
+    """Return the columns of a Parquet results file."""
     import pyarrow as pa  # noqa: PLC0415 - see _write_parquet
 
     return pa.schema(
@@ -108,7 +108,7 @@ def build_schema() -> "pa.Schema":
 
 
 def _write_parquet(path: str, results: Iterable[ServerResult]) -> None:
-    # The command checks the name of the file without the libraries of the extra `bulk`.
+    # Imported here, because the command checks the file name before it needs the extra `bulk`.
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow.parquet import ParquetWriter  # noqa: PLC0415
 
@@ -136,13 +136,13 @@ Report = Callable[[int], None]
 _SECONDS_PER_REPORT = 0.1
 _SECONDS_TO_END = 5
 _SECONDS_TO_ANSWER = 60.0
-"""After this time without a report, the processes are taken for stopped."""
+"""The maximum time without a report. Then the processes are considered stuck."""
 
 _reports: ContextVar[Connection] = ContextVar("_reports")
 
 
 class WorkerError(Exception):
-    """A process could not be started, or ended in the middle of a job; the text says why."""
+    """A process could not be started, or ended during a job. The message gives the reason."""
 
 
 def do_jobs(
@@ -152,13 +152,14 @@ def do_jobs(
     processes: int,
     report: Report,
 ) -> Iterator[tuple[_Item, _Result]]:
-    """Yield each item with the result of a function, in the order in which they are done.
+    """Yield each item with the result of `function`, in order of completion.
 
-    The processes must be able to import the function, and pickle to copy items, results and errors.
-    They are killed when the iterator ends or is closed. If none answers for a minute, this process
-    does the rest: the function must be able to do a job again.
+    The processes must be able to import the function, and to pickle items, results and errors. They
+    are killed when the iterator ends or is closed. If no process reports for a minute, this process
+    does the remaining jobs, so the function must be able to repeat a job.
 
-    Raises the errors of the function, and WorkerError.
+    Raises the errors of the function, and WorkerError if a process fails.
+    #433 not a clock: while a machine is suspended or a terminal stopped, no process reports
     """
     rest = iter(items)
     jobs: dict[Future[_Result], _Item] = {}
@@ -171,7 +172,7 @@ def do_jobs(
                     jobs[_submit(pool, function, item)] = item
                 if not jobs:
                     return
-                # `active_children()` would lack one that has just been killed.
+                # `active_children()` would omit a process that has just been killed.
                 children.update([*pool._processes.values()])  # noqa: SLF001
                 done, _ = wait(jobs, _SECONDS_PER_REPORT, FIRST_COMPLETED)
                 silent += _SECONDS_PER_REPORT
@@ -184,7 +185,8 @@ def do_jobs(
     except BrokenProcessPool:
         for child in children:
             child.join(_SECONDS_TO_END)
-        # The pool ends the other processes by SIGTERM.
+        # The pool ends the other processes with SIGTERM.
+        # #456 without a child, the process ended at once
         codes = (child.exitcode or -signal.SIGTERM for child in children)
         code = max(codes, default=1)  # without a child, it ended at once
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
@@ -195,11 +197,13 @@ def do_jobs(
 
 @contextmanager
 def _open_pool(processes: int) -> Iterator[tuple[ProcessPoolExecutor, Connection]]:
-    """Yield a pool of processes, and their reports; all are killed at the end of the block.
+    """Yield a pool of processes, and their reports.
 
-    Raises WorkerError.
+    All processes are killed at the end of the block.
+
+    Raises WorkerError if the pool can't be created.
     """
-    # A fork would copy locks that threads of pyarrow may hold.
+    # A fork would copy locks that pyarrow's threads may hold.
     context = get_context("spawn")
     with _convert_start_errors():
         # The processes write their small reports to one pipe, which needs no lock.
@@ -215,18 +219,18 @@ def _open_pool(processes: int) -> Iterator[tuple[ProcessPoolExecutor, Connection
         ending.start()
         ending.join(_SECONDS_TO_END)
         if ending.is_alive():  # pragma: no cover - before Python 3.11.8 and 3.12.2
-            # The pool waits to send a job to a killed process, until nothing can read it.
+            # The pool waits to send a job to a killed process until the pipe has no reader.
             queue._reader.close()  # noqa: SLF001
 
 
 def _submit(
     pool: ProcessPoolExecutor, function: Callable[[_Item, Report], _Result], item: _Item
 ) -> Future[_Result]:
-    """Submit a job, for which the pool may start a process.
+    """Submit a job. The pool may start a process for it.
 
-    Raises BrokenProcessPool, WorkerError.
+    Raises BrokenProcessPool if a process has ended, and WorkerError if none can be started.
     """
-    # This process alone decides what an interruption from the terminal means.
+    # Only this process handles interruptions from the terminal.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP))
     try:
         with _convert_start_errors():
@@ -268,14 +272,15 @@ def count_cores() -> int:
 
 
 _BYTES_PER_PROCESS = 512 << 20
-"""The memory of a process that builds shards: it takes 260 MiB for servers of 20,000 rows."""
+"""The memory of a process that builds shards. For servers of 20,000 rows, it uses 260 MiB."""
 
 
 class FleetRequest(NamedTuple):
-    """What to compute of which sources, and how.
+    """The sources of a fleet job, and the results to compute.
 
-    `output` is the file of the results, and `snapshots` the folder of a sharded snapshot; one of
-    them may be None. `memory` is in bytes.
+    - `output`: the results file, or None.
+    - `snapshots`: the folder of a sharded snapshot, or None.
+    - `memory`: in bytes.
     """
 
     inputs: Inputs
@@ -290,9 +295,11 @@ class FleetRequest(NamedTuple):
 
 
 def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
-    """Write the results and the snapshot that were asked for, each completely or not at all.
+    """Write the requested results and snapshot, each atomically.
 
-    Raises UsageError, SourceError, EngineError, OutputError.
+    Raises UsageError for an unusable path, SourceError if a source is refused, EngineError if the
+    engine fails, and OutputError if an output can't be written.
+    #546 as DuckDB requires
     """
     with ExitStack() as stack:
         results = sharded = None
@@ -330,7 +337,7 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
                 with convert_write_errors(request.output):
                     write_results(results, found, find_extension(request.output))
             resolved = sharded.write_rows(engine, fleet) if sharded else None
-        # The engine has freed its memory.
+        # The engine has freed its memory by now.
         if sharded and resolved:
             summary = summary or summarize(fleet, resolved, fleet.observed, None)
             manifest = sharded.build(
@@ -346,17 +353,20 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
 
 
 def _count_processes(memory: int | None, threads: int | None) -> int:
-    """Return how many processes build shards at a time: one for each core that has the memory."""
+    """Return the number of shard-building processes, limited by cores and memory."""
     processes = threads or count_cores()
     return processes if memory is None else max(1, min(processes, memory // _BYTES_PER_PROCESS))
 
 
 class Fleet(NamedTuple):
-    """The publishable servers of a fleet, and what became of the rows so far.
+    """The public servers of a fleet, and the row counts so far.
 
-    `records` and `currents`, the values of `currentPlayers`, are in the order of `servers.ids`.
-    `fallbacks` counts the currents that no record has. `rows` counts the observations of these
-    servers up to `as_of`, and `observed` the servers with any. `intake` has the other rows.
+    - `records`, `currents`: the records and the values of `currentPlayers`, in the order of
+      `servers.ids`.
+    - `fallbacks`: the number of `currents` that are missing in the records.
+    - `rows`: the number of observations of these servers up to `as_of`.
+    - `observed`: the number of servers with an observation.
+    - `intake`: holds all other rows.
     """
 
     servers: Servers
@@ -370,10 +380,10 @@ class Fleet(NamedTuple):
 
 
 def survey_fleet(engine: Engine) -> Fleet:
-    """Read all rows, and find the servers that they and the roster name.
+    """Read all rows, and find the servers of these rows and of the roster.
 
-    Raises SourceError, also if no observation is of a known server, or if too many rows were
-    rejected; EngineError.
+    Raises SourceError if a source is refused, no known server has an observation, or too many rows
+    were rejected; and EngineError if the engine fails.
     """
     intake, roster = engine.intake, engine.intake.roster
     rank = partial(_rank, engine.conflicts)
@@ -392,13 +402,13 @@ def survey_fleet(engine: Engine) -> Fleet:
             rows += row.rows - row.late
             intake.skipped[AFTER_AS_OF] += row.late
             if row.last_at is not None:
-                # A server may have several identifiers.
+                # A server can have several identifiers.
                 lasts[key] = max(lasts.get(key, row), row, key=rank)
     for reason, names in unusable.items():
         engine.reject(names, reason)
     last = max((row.last_at or 0 for row in lasts.values()), default=None)
     as_of = refusals.check_rows(intake, last)
-    # One that no record names needs an observation.
+    # A server without a record needs an observation.
     roster.name_servers(lasts)
     ids = sorted(roster.server_keys)
     numbers = {roster.server_keys[server_id]: number for number, server_id in enumerate(ids)}
@@ -432,7 +442,7 @@ def count_fleet(
 
     Returns the results in the order of the ids, and the summary.
 
-    Raises SourceError, EngineError.
+    Raises SourceError if a source has changed, and EngineError if the engine fails.
     """
     window = find_window(range, fleet.as_of)
     figures, resolved = engine.count(fleet.servers, window)
@@ -451,7 +461,10 @@ def count_fleet(
 
 
 def summarize(fleet: Fleet, resolved: Resolved, observed: int, start: int | None) -> FleetSummary:
-    """Return what became of all rows, given the servers with an observation in the window."""
+    """Summarize the rows of a fleet.
+
+    `observed` counts servers with an observation in the window.
+    """
     intake = fleet.intake
     reasons = intake.rejects.list_reasons()
     return FleetSummary(
@@ -476,14 +489,14 @@ def summarize(fleet: Fleet, resolved: Resolved, observed: int, start: int | None
 
 
 _ROWS = "rows"
-"""The folder of the resolved rows, which is removed when all shards are built."""
+"""The folder of the resolved rows. It is removed when all shards are built."""
 
 _PASSES = 2
-"""How often a build reports a row: when it reads it, and when it stores it."""
+"""Progress reports per row: one when read, one when stored."""
 
 
 class ShardedDraft(NamedTuple):
-    """A folder to fill with the shards of a fleet, its name for messages, and their number."""
+    """A folder to fill with a fleet's shards, its name for messages, and the number of shards."""
 
     folder: str
     title: str
@@ -492,7 +505,7 @@ class ShardedDraft(NamedTuple):
     def write_rows(self, engine: Engine, fleet: Fleet) -> Resolved:
         """Write the observations of the fleet by shard. The engine is not needed afterwards.
 
-        Raises SourceError, EngineError.
+        Raises SourceError if a source has changed, and EngineError if the engine fails.
         """
         shards = [find_shard(server_id, self.shards) for server_id in fleet.servers.ids]
         servers = fleet.servers._replace(shards=shards)
@@ -507,11 +520,11 @@ class ShardedDraft(NamedTuple):
         processes: int,
         progress: Progress,
     ) -> Manifest:
-        """Build the shards from their rows, then write the manifest; return it.
+        """Build the shards from their rows, write the manifest, and return it.
 
-        `sources` are the names of sources that the shards and the manifest store.
+        `sources`: the source names to store in the shards and the manifest.
 
-        Raises OutputError; EngineError if a process fails.
+        Raises OutputError if a file can't be written, and EngineError if a process fails.
         """
         built: dict[int, FileRow] = {}
         done = 0
@@ -565,7 +578,7 @@ class ShardedDraft(NamedTuple):
 def _build_manifest(
     fleet: Fleet, resolved: Resolved, sources: Sequence[str], rows: Sequence[FileRow]
 ) -> Manifest:
-    """Return the manifest of shards, given the rows of their files in order."""
+    """Return the manifest of shards. `rows` are the rows of their files, in order."""
     roots = [row.root.hex() for row in rows]
     first_observed_at, last_observed_at = find_observed_span(rows)
     manifest = Manifest(

@@ -1,4 +1,4 @@
-"""The rows of sources, as DuckDB reads them itself or as our own readers read them for it."""
+"""Represent the rows of sources, read either by DuckDB itself or by our own readers."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,9 +16,10 @@ from srvstat.sources.source import Batch, Source, quote_identifier, read_batches
 from srvstat.sources.values import SECONDS
 
 Conflicts = Literal["first", "lowest"]
-"""How to resolve unequal observations of a server at one instant (D16).
+"""How to resolve conflicting observations, which have the same server and time (D16).
 
-`first` keeps the first one by source, then by row; `lowest` the one with the fewest players.
+`first` keeps the first observation by source, then by row; `lowest` the one with the fewest
+players.
 """
 
 ROWS = pa.schema(
@@ -29,27 +30,30 @@ ROWS = pa.schema(
         ("position", pa.int64()),
     ]
 )
-"""The rows to count. A position is a place in the build, as `Rejects` has them.
+"""The rows to count. A position is a place in the build, as in `Rejects`.
 
-All rows of a source without an order, such as a database, have place 0 in it.
+All rows of a source without an order, such as a database, have place 0.
 """
 
 _MAX_INTEGER = (1 << 63) - 1
 _FIRST_COMPACT = 19 * 10**12
-"""The least integer that can be a time such as 20260105120000; as milliseconds, it is in 2572."""
+"""The least integer that can be a time such as 20260105120000. As milliseconds, it is in 2572."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def has_order(source: Source) -> bool:
-    """Return whether the rows of a source have an order, as all but rows of a database do."""
+    """Return whether the rows of a source have an order; true except for databases."""
     return not KINDS[source.kind].takes_query
 
 
 class NativeColumns(NamedTuple):
     """The columns of a Parquet file that DuckDB can read itself.
 
-    Files with equal columns can be read together. Times are integers that are multiplied by
-    `milliseconds`, or timestamps. An integer before `first` can be a date, or look like seconds.
+    Files with equal columns can be read together.
+
+    - `at_type`: integers or timestamps.
+    - `milliseconds`: the number of milliseconds in a unit of integer times.
+    - `first`: the least valid integer time. Smaller integers may be dates or seconds.
     """
 
     id: str
@@ -60,18 +64,20 @@ class NativeColumns(NamedTuple):
     first: int = 0
 
     def build_instant(self) -> str:
-        """Return an expression for the instants in Unix milliseconds."""
+        """Return an SQL expression for the times in Unix milliseconds."""
         stored, per_millisecond = self._build_stored()
         return f"{stored} // {per_millisecond} * {self.milliseconds}"
 
     def build_condition(self) -> str:
-        """Return the condition of times that are valid, as they are stored."""
+        """Return an SQL condition for valid times, as stored."""
         stored, per_millisecond = self._build_stored()
         last = (LATEST + 1) * per_millisecond // self.milliseconds - 1
         return f"{stored} BETWEEN {self.first} AND {last}"
 
     def _build_stored(self) -> tuple[str, int]:
-        """Return an expression for stored times as integers, and how many a millisecond has."""
+        """Return an SQL expression for stored times as integers, and their units per
+        millisecond.
+        """
         at = quote_identifier(self.at)
         if pa.types.is_integer(self.at_type):
             return f"{at}::HUGEINT" if self.at_type == pa.uint64() else f"{at}::BIGINT", 1
@@ -95,7 +101,7 @@ def find_native_columns(source: Source, metadata: FileMetaData) -> NativeColumns
         return None
     wanted = (mapping.id, mapping.at, mapping.players)
     folded = [name.lower() for name in schema.names]
-    # DuckDB ignores capitals. A column that the file lacks may be a folder of its path.
+    # DuckDB ignores case. It may take a column that the file lacks from a folder name in the path.
     is_found = all(folded.count(name.lower()) == 1 and name in schema.names for name in wanted)
     if not is_found:
         return None
@@ -118,15 +124,15 @@ def find_native_columns(source: Source, metadata: FileMetaData) -> NativeColumns
 
 
 def _get_value_type(schema: pa.Schema, name: str) -> pa.DataType:
-    """Return the type of the values of a column, also of one with a dictionary."""
+    """Return the type of a column's values; for a dictionary column, the type of the dictionary."""
     kind = schema.field(name).type
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _can_represent(metadata: FileMetaData, columns: NativeColumns) -> bool:
-    """Return whether DuckDB has all times of a column.
+    """Return whether DuckDB can represent all times of a column.
 
-    It converts milliseconds to microseconds, and its largest time is infinite.
+    It converts milliseconds to microseconds, and its largest time means infinity.
     """
     stored = map(metadata.schema.column, range(metadata.num_columns))
     if any(each.path == columns.at and each.physical_type == "INT96" for each in stored):
@@ -137,7 +143,7 @@ def _can_represent(metadata: FileMetaData, columns: NativeColumns) -> bool:
 
 
 def _find_ends(metadata: FileMetaData, name: str) -> tuple[int, int]:
-    """Return the least and the greatest stored time; any is possible without statistics."""
+    """Return the least and the greatest stored time. Without statistics, assume any time."""
     stored = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     found = [group.column(stored.index(name)).statistics for group in groups if group.num_rows]
@@ -150,9 +156,9 @@ def _find_ends(metadata: FileMetaData, name: str) -> tuple[int, int]:
 def read_rows(source: Source, number: int, intake: Intake) -> Iterator[pa.RecordBatch]:
     """Read the observations of a source as batches with the columns of ROWS.
 
-    `number` is the position of the source in the job. Other rows are counted by the intake.
+    `number`: the position of the source in the job. The intake counts the other rows.
 
-    Raises SourceError if the source can't be read, MissingLibraryError.
+    Raises SourceError if the source can't be read, and MissingLibraryError if a library is missing.
     """
     for batch in read_batches(replace(source, on_warning=intake.warnings.append)):
         intake.count_batch(number, batch)
@@ -163,10 +169,10 @@ def read_rows(source: Source, number: int, intake: Intake) -> Iterator[pa.Record
 def judge_rows(
     source: Source, columns: NativeColumns, stored: Iterable[pa.RecordBatch], intake: Intake
 ) -> None:
-    """Note why stored rows are no observations; the rows of their sources are counted already.
+    """Record why stored rows are not observations. The rows of their sources are already counted.
 
-    `stored` has the columns of identifiers, times, players and positions. `source` has the same
-    columns as the sources of the rows.
+    - `stored`: batches with identifiers, times, players and positions.
+    - `source`: any source with the same columns as the sources of the rows.
     """
     names = [columns.id, columns.at, columns.players]
     for batch in stored:
@@ -192,5 +198,5 @@ def _convert_texts(texts: Sequence[str]) -> pa.Array:
     try:
         return pa.array(texts, pa.string())
     except UnicodeEncodeError:
-        # JSON can have lone surrogates; as with U+0000, no identifier that has one means a server.
+        # JSON can contain lone surrogates. As with U+0000, no server has such an identifier.
         return pa.array([_SURROGATE.sub("\x00", text) for text in texts], pa.string())

@@ -1,4 +1,4 @@
-"""Compute the statistics of every server with Spark, in a session of your own.
+"""Compute the statistics of every server with Spark, in an existing session.
 
     from pyspark.sql import SparkSession
     from srvstat.fleet.spark import compute
@@ -9,7 +9,7 @@
     results = compute(observations, servers, range="30d", conflicts="lowest")
     results.write.parquet("s3a://fleet/results")
 
-As a program, it reads files, and writes the file that `srvstat fleet` writes.
+Run as a program, this module reads files, and writes the same file as `srvstat fleet`.
 """
 
 import os
@@ -68,7 +68,7 @@ _FIGURES = pa.schema([(name, _RESULTS.field(name).type) for name in _NAMES])
 _TYPES = {pa.int64(): "BIGINT", pa.float64(): "DOUBLE", pa.string(): "STRING"}
 
 _SERVERS_AT_ONCE = 64
-"""Servers whose histograms are Python objects at a time."""
+"""The number of servers whose histograms are Python objects at the same time."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -81,25 +81,24 @@ def compute(
     as_of: int | datetime | None = None,
     conflicts: Literal["first", "lowest"] = "first",
 ) -> DataFrame:
-    """Return the statistics of every publishable server, with the values of `srvstat compare`.
+    """Return the statistics of every public server, with the values of `srvstat compare`.
 
-    Nothing is computed before the result is used. It has the columns of a Parquet file of
-    `srvstat fleet`; its rows have no order.
+    - `observations`: the columns serverId (text), observedAt (a timestamp, or an integer of Unix
+      milliseconds) and players (an integer). Rows with a null or a value out of range are ignored.
+    - `servers`: the column id and optionally cfxId, sourceId (text, or an array in all records),
+      publishable and players.current, as `spark.read.json` reads server records. No two servers may
+      share an identifier.
+    - `range`: `24h`, `7d`, `30d`, `90d` or `1y`.
+    - `as_of`: the end of the window, in Unix milliseconds or as an aware datetime. Default: the
+      latest observation of a public server.
+    - `conflicts`: how to resolve conflicting observations of the same server and time. `lowest`
+      keeps the fewest players, `first` the row with the lowest value in the column `position`.
+      Without this column, conflicts in the window fail the query.
 
-    `observations` has the columns serverId (text), observedAt (a timestamp, or an integer of Unix
-    milliseconds) and players (an integer). Rows with a null or a value out of range are left out.
-    `servers` has the column id and optionally cfxId, sourceId (text, or an array in all records),
-    publishable and players.current, as `spark.read.json` reads server records; no two servers may
-    share an identifier.
+    Returns a DataFrame with the columns of the Parquet file that `srvstat fleet` writes, with rows
+    in any order. Spark computes it when it is used.
 
-    The window ends at `as_of`, in Unix milliseconds or with a time zone; by default, at the latest
-    observation of a publishable server.
-
-    `conflicts` resolves unequal observations of a server at one instant: `lowest` keeps the fewest
-    players, `first` the row with the lowest value in the column `position`. Without that column,
-    such observations in the window fail the query.
-
-    Raises UsageError.
+    Raises UsageError for an invalid argument or a missing or mistyped column.
     """
     if range not in DAYS:
         raise UsageError(f"range: {range!r} is not one of {', '.join(DAYS)}")
@@ -137,7 +136,7 @@ def _count_milliseconds(as_of: int | datetime) -> int:
 
 
 def _select_servers(servers: DataFrame) -> DataFrame:
-    """Return serverId, cfxId, the identifiers of its observations, and its current players."""
+    """Select serverId, cfxId, the identifiers in observations, and the current players."""
     _find_type(servers, "servers", "id", StringType)
 
     def get(name: str, kind: str) -> Column:
@@ -162,7 +161,7 @@ def _select_servers(servers: DataFrame) -> DataFrame:
 
 
 def _select_rows(observations: DataFrame, end: int | None) -> DataFrame:
-    """Return the valid rows up to an instant: identifier, at, players, and a position if any."""
+    """Select the valid rows up to a time: identifier, at, players, and position if present."""
     _find_type(observations, "observations", "serverId", StringType)
     _find_type(observations, "observations", "players", IntegralType)
     kind = _find_type(observations, "observations", "observedAt", TimestampType, IntegralType)
@@ -184,9 +183,9 @@ def _select_rows(observations: DataFrame, end: int | None) -> DataFrame:
 
 
 def read_all_rows(frame: DataFrame) -> DataFrame:
-    """Return the same rows, none of which a later filter can skip by the statistics of a file.
+    """Return the rows unchanged, but prevent Spark from skipping any by file statistics.
 
-    They can be wrong. Spark pushes no filter down past a condition that is not deterministic.
+    Those statistics can be wrong. Spark pushes no filter down past a nondeterministic condition.
     """
     return frame.where(sql.spark_partition_id() >= 0)
 
@@ -205,9 +204,9 @@ def _find_type(frame: DataFrame, title: str, name: str, *kinds: type[DataType]) 
 
 
 def _compute_figures(rows: DataFrame, conflicts: str) -> DataFrame:
-    """Return the figures of servers with a row.
+    """Return the statistics of servers with a row.
 
-    Rows are grouped by server and instant, so that a server with very many rows delays no task.
+    Rows are grouped by server and time first, so that a server with very many rows delays no task.
     """
     groups = rows.groupBy("serverId", "at").agg(
         _choose_players(rows, conflicts).alias("players"),
@@ -229,8 +228,8 @@ def _compute_figures(rows: DataFrame, conflicts: str) -> DataFrame:
     columns = ("pairs.players", "pairs.kept", "first", "last")
     schema = ", ".join(f"{field.name} {_TYPES[field.type]}" for field in _FIGURES)
 
-    # Spark sends local functions to executors by value. It would send others by name: executors
-    # would import this file, and need all libraries of srvstat instead of pyarrow only.
+    # Spark sends local functions to executors by value, and other functions by name. Executors
+    # would then import this file, and need all libraries of srvstat instead of only pyarrow.
     def finish_server(
         server_id: str, values: list[int], counts: list[int], first: int, last: int
     ) -> dict[str, Any]:
@@ -250,7 +249,7 @@ def _compute_figures(rows: DataFrame, conflicts: str) -> DataFrame:
 
 
 def _choose_players(rows: DataFrame, conflicts: str) -> Column:
-    """Return the aggregate that resolves the players of a server at one instant (D16)."""
+    """Return the aggregate that resolves conflicting players of the same server and time (D16)."""
     if conflicts == "lowest" or "position" not in rows.columns:
         return sql.min("players")
     return sql.min(sql.struct("position", "players"))["players"]
@@ -267,7 +266,7 @@ def _refuse_conflicts() -> Column:
 
 
 def _find_last_players(rows: DataFrame, conflicts: str) -> DataFrame:
-    """Return the players of each server's last observation, which a record can lack."""
+    """Return the players of each server's last observation, for records without current players."""
     last = rows.groupBy("serverId").agg(sql.max("at").alias("at"))
     chosen = _choose_players(rows, conflicts).alias("lastPlayers")
     return rows.join(sql.broadcast(last), ["serverId", "at"]).groupBy("serverId").agg(chosen)
@@ -275,18 +274,18 @@ def _find_last_players(rows: DataFrame, conflicts: str) -> DataFrame:
 
 _CORRUPT = "_corrupt"
 _TEXTS = f"serverId STRING, observedAt STRING, players STRING, {_CORRUPT} STRING"
-# A number in quotes is no count: with this type, Spark says that the record is corrupt.
+# With this type, Spark reports a count in quotation marks as a corrupt record.
 _JSON = _TEXTS.replace("players STRING", "players BIGINT")
 _INSTANT = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$"
 _LOCAL = ("^file:///", "file:/")
-"""Spark writes the path of a local file in both ways."""
+"""Spark writes a local path in both forms."""
 
 _KINDS = {
     "serverId": StringType,
     "observedAt": (TimestampType, IntegralType, StringType),
     "players": (IntegralType, StringType),
 }
-# What the job itself raises is about its sources, too.
+# The job's own errors are about its sources, too.
 _IS_ABOUT_SOURCES = re.compile(r"\[(FAILED_READ_FILE|USER_RAISED_EXCEPTION)\b")
 _PROBLEM = re.compile(r"\[[A-Z_.]+\] (.+?)\.?\s*(?:SQLSTATE|$)", re.MULTILINE)
 _CAUSE = re.compile(r"^(?:Caused by)?: [\w.$]+: (.*\S)", re.MULTILINE)
@@ -294,7 +293,10 @@ _SERVERS = "id STRING, cfxId STRING, sourceId STRING, players STRUCT<current: BI
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job in the current session of Spark, or in a new one, and return its exit code."""
+    """Run the job in Spark's current session, or in a new one, and return the exit code.
+
+    #1184 Spark checks URLs itself
+    """
     try:
         with _convert_errors():
             _run(_parse(arguments))
@@ -333,7 +335,7 @@ def _run(options: Namespace) -> None:
         find_extension(options.output)
         check_destination(options.output, overwrite=options.overwrite)
     records = None if options.servers is None else Source(options.servers, "ndjson")
-    # The results have no game, so any game completes a record.
+    # The results do not contain the game, so any game can complete a record.
     roster = read_roster(records, uses_slugs=False, game=None)
     _warn(*roster.warnings)
     session = SparkSession.builder.appName("srvstat").getOrCreate()
@@ -367,15 +369,15 @@ def _parse_option(name: str, parse: Callable[[str], Any], text: str | None) -> A
 
 @contextmanager
 def _convert_errors(source: str | None = None) -> Iterator[None]:
-    """Report an error of Spark in one line. It is about a source, about any of them, or neither.
+    """Report a Spark error in one line.
 
-    Raises SourceError, EngineError.
+    Raises SourceError for an error about sources, and EngineError for any other error.
     """
     try:
         yield
     except (PySparkException, Py4JError) as error:
         text = str(error)
-        # A task's error is the cause of several others.
+        # The error of a task causes several other errors.
         parts = [*_PROBLEM.findall(text)[:1], *_CAUSE.findall(text)[-1:]]
         problem = ": ".join(parts) or text.strip().partition("\n")[0]
         kind = SourceError if source or _IS_ABOUT_SOURCES.search(text) else EngineError
@@ -395,9 +397,9 @@ def _read_all(session: SparkSession, names: Sequence[str]) -> DataFrame:
 
 
 def _read(session: SparkSession, number: int, name: str) -> DataFrame:
-    """Return the rows of a source, with the reason why a row is malformed and its order (D16).
+    """Return the rows of a source with their positions (D16), and the reason if a row is malformed.
 
-    Raises SourceError.
+    Raises SourceError if a column is missing or mistyped.
     """
     reader = session.read.option("columnNameOfCorruptRecord", _CORRUPT)
     stem = name.lower().removesuffix(".gz")
@@ -427,9 +429,9 @@ def _read(session: SparkSession, number: int, name: str) -> DataFrame:
 
 
 def _judge(frame: DataFrame, name: str) -> list[Column]:
-    """Return serverId, observedAt in Unix milliseconds, players, and why the row is malformed.
+    """Return serverId, observedAt in Unix milliseconds, players, and the reason if malformed.
 
-    Raises SourceError.
+    Raises SourceError if a column is missing or mistyped.
     """
     kinds = {field.name: field.dataType for field in frame.schema}
     for column, allowed in _KINDS.items():
@@ -469,7 +471,7 @@ def _reject(is_valid: Column, reason: str) -> Column:
 
 
 def _survey(rows: DataFrame, intake: Intake) -> dict[int, int]:
-    """Count all rows, and return the last instant of each server by its key."""
+    """Count all rows, and return each server's last time by the server's key."""
     roster, as_of = intake.roster, intake.inputs.as_of
     at = sql.col("observedAt")
     is_late = sql.lit(False) if as_of is None else at > as_of
@@ -506,7 +508,7 @@ def _warn_of_lost_rows(intake: Intake) -> None:
 
 
 def _list_servers(roster: Roster, observed: Container[int]) -> list[tuple[Any, ...]]:
-    """Return the publishable servers; one that no record names needs an observation."""
+    """Return the public servers. A server without a record needs an observation."""
     roster.name_servers(observed)
     records = map(roster.get_record, roster.server_keys)
     return [
@@ -518,7 +520,7 @@ def _list_servers(roster: Roster, observed: Container[int]) -> list[tuple[Any, .
 def _write(results: DataFrame, output: str, *, overwrite: bool) -> None:
     """Write a file on the driver's machine, or a folder at a URL.
 
-    Raises OutputError.
+    Raises OutputError if a file can't be written.
     """
     if is_url(output):
         results.write.mode("overwrite" if overwrite else "error").parquet(output)
