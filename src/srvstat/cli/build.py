@@ -1,7 +1,4 @@
-"""The commands that write snapshots: build, update, draft-servers, bundle and export.
-
-#876 before asking any questions
-"""
+"""The commands that write snapshots: build, update, draft-servers, bundle and export."""
 
 import os
 import shlex
@@ -75,7 +72,7 @@ def build(
     others = {**vars(rows), "at": at, "allow_empty": allow_empty, "overwrite": overwrite}
     command = Command(("snapshot", "build", output), sources, others, "build it")
     parsed = _add_limits(parse_sources(sources), rows, at)
-    if not dry_run:  # before any question
+    if not dry_run:  # before asking any questions
         check_name("OUTPUT", output)
         check_destination(output, overwrite=overwrite)
     parsed = settle(parsed, command, quiet=quiet)

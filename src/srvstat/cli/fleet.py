@@ -1,7 +1,4 @@
-"""The command `fleet`: compute the statistics of every server with an engine for large data.
-
-#1209 DuckDB has no limit of its own, and could leave no threads for other programs
-"""
+"""The command `fleet`: compute the statistics of every server with an engine for large data."""
 
 import re
 import time
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
 _DEFAULT_SHARDS = 8
 _SIZE = re.compile(r"([1-9][0-9]{0,5})(MiB|GiB|TiB)")
 _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-_MAX_THREADS = 1024  # DuckDB has no limit of its own, and could leave none for other programs
+_MAX_THREADS = 1024  # DuckDB has no limit of its own, and could leave no threads for other programs
 
 
 @dataclass(frozen=True)

@@ -103,10 +103,7 @@ def _split(annotation: Any) -> tuple[Any, ...]:
 def _convert(
     name: str, annotation: Any, default: Any, variables: str, panel: str | None = None
 ) -> SignatureParameter:
-    """Return a parameter as Typer declares it. A string in the annotation replaces its help.
-
-    #1689 a terminal of 60 columns would break it
-    """
+    """Return a parameter as Typer declares it. A string in the annotation replaces its help."""
     kind, *metadata = _split(annotation)
     for one in metadata:
         if isinstance(one, Parameter):

@@ -78,12 +78,9 @@ class _Picker:
         self._is_refused = False
 
     def run(self) -> list[str]:
-        """Return the ids that the user picks. Raises SystemExit if the user cancels.
-
-        #2191 imports its modules before signals raise exceptions
-        """
+        """Return the ids that the user picks. Raises SystemExit if the user cancels."""
         before = termios.tcgetattr(_STDIN)
-        first = self._render()  # imports what it needs before signals raise exceptions
+        first = self._render()  # imports its modules before signals raise exceptions
         with allow_cleanup():
             try:
                 # Keep the characters that were typed early.

@@ -37,7 +37,6 @@ def sum_groups(values: Numbers, edges: Numbers) -> Exact:
     """Return the sum of each group; the first group is `values[edges[0] : edges[1]]`, and so on.
 
     The values are from 0 to 2^53 - 1. If a sum exceeds 63 bits, the sums are Python integers.
-    #46 numpy's reduceat needs groups that are not empty
     """
     counts = np.diff(edges)
     if int(counts.max(initial=0)) * int(values.max(initial=0)) >= 1 << 63:
@@ -45,7 +44,7 @@ def sum_groups(values: Numbers, edges: Numbers) -> Exact:
         combined: Exact = (high.astype(object) << 32) + low
         return combined
     sums = np.zeros(len(counts), np.int64)
-    if counts.any():  # numpy's groups are not empty
+    if counts.any():  # numpy's reduceat needs groups that are not empty
         sums[counts > 0] = np.add.reduceat(values[: edges[-1]], edges[:-1][counts > 0])
     return sums
 
@@ -100,12 +99,11 @@ def multiply(factors: Numbers, others: Numbers) -> Exact:
 
 
 def divide(numerators: Exact, denominators: Exact) -> Exact:
-    """Return the doubles nearest to the quotients. The denominators must be less than 2^53.
-
-    #90 Python rounds quotients of integers of any size correctly
-    """
+    """Return the doubles nearest to the quotients. The denominators must be less than 2^53."""
     if numerators.max(initial=0) >= 1 << 53:
-        numerators = numerators.astype(object)  # Python rounds quotients of any integers correctly
+        numerators = numerators.astype(
+            object
+        )  # Python rounds quotients of integers of any size correctly
     quotients: Exact = numerators / denominators
     return quotients
 

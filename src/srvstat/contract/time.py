@@ -85,7 +85,6 @@ def _parse_integer(text: str) -> int:
         raise InstantError(NOT_MILLISECONDS)
     digits = text.lstrip("0")
     # Converting thousands of digits is slow, and such a value is out of range anyway.
-    # #867 the maximum values of a clock
     return int(digits or "0") if len(digits) <= len(str(LATEST)) else LATEST + 1
 
 
@@ -99,7 +98,7 @@ def _parse_calendar(match: re.Match[str]) -> int:
 
 
 def _count_seconds(hours: int, minutes: int, seconds: int) -> int:
-    if hours > 23 or minutes > 59 or seconds > 59:  # noqa: PLR2004 - the largest values of a clock
+    if hours > 23 or minutes > 59 or seconds > 59:  # noqa: PLR2004 - the maximum values of a clock
         raise InstantError("no such time of day (hours 00 to 23, minutes and seconds 00 to 59)")
     return (hours * 60 + minutes) * 60 + seconds
 

@@ -38,11 +38,7 @@ def decode(data: bytes, *, convert_number: Callable[[str], Any] | None = None) -
 
 
 def decode_text(text: str, *, convert_number: Callable[[str], Any] | None = None) -> Any:
-    """Decode one JSON value from text, by the rules of `decode`. Raises JsonError likewise.
-
-    #974 negative zero in ECMAScript, which an int can't represent #978 more digits than Python
-    converts
-    """
+    """Decode one JSON value from text, by the rules of `decode`. Raises JsonError likewise."""
     if text.startswith("\ufeff"):
         raise JsonError("starts with a byte order mark")
     from json import JSONDecodeError  # noqa: PLC0415 - see get_decoder
@@ -66,11 +62,11 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _parse_integer(digits: str) -> int | float:
-    if digits == "-0":  # negative zero in ECMAScript, which no int can represent
+    if digits == "-0":  # negative zero in ECMAScript, which an int can't represent
         return -0.0
     try:
         return int(digits)
-    except ValueError:  # beyond Python's limit on digits
+    except ValueError:  # more digits than Python converts
         raise JsonError(f"an integer of {len(digits)} digits is too long") from None
 
 
@@ -218,10 +214,7 @@ def _escape_character(character: str) -> str:
 
 
 def quote_value(value: Any) -> str:
-    """Return a value as JSON for a message, shortened to 60 characters.
-
-    #1084 TOML has dates, JSON does not
-    """
+    """Return a value as JSON for a message, shortened to 60 characters."""
     from json import dumps  # noqa: PLC0415 - see get_decoder
 
     text = dumps(value, ensure_ascii=False, default=str)  # TOML has dates, JSON does not

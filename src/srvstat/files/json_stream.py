@@ -59,12 +59,10 @@ def parse_events(chunks: Iterable[bytes]) -> Events:
     """Parse JSON text to events. Long strings do not increase the memory used.
 
     Raises NotJsonError if the text is not JSON, and CutOffError if it ends too early.
-    #44 ijson treats an empty chunk as the end
-    #52 events before the error
     """
     events = ijson.sendable_list()
     parser = ijson.basic_parse_coro(events)
-    for chunk in filter(None, limit_strings(chunks)):  # ijson takes an empty one as the end
+    for chunk in filter(None, limit_strings(chunks)):  # ijson treats an empty chunk as the end
         try:
             is_number = len(chunk) > _MAX_DIGITS and chunk.isdigit()
             parser.send(_NOT_JSON if is_number else _replace_surrogates(chunk))
@@ -72,7 +70,7 @@ def parse_events(chunks: Iterable[bytes]) -> Events:
             if isinstance(error, SystemError):
                 # The value of the last event is a null pointer: reading it ends the process.
                 del events[-1:]
-            yield from events  # those before the error
+            yield from events  # events before the error
             raise NotJsonError from None
         yield from events
         events.clear()
@@ -96,11 +94,12 @@ def limit_strings(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Replace the strings of JSON text that are longer than MAX_TEXT_BYTES.
 
     A parser would hold them in memory, using up to four bytes per character.
-    #72 parts of a string whose end is not yet known
-    #73 a backslash at the end of a chunk escapes a character of the next chunk
     """
-    parts: list[bytes] = []  # of a string whose end is not known
-    size, backslash = 0, b""  # what a backslash at the end escapes is in the next chunk
+    parts: list[bytes] = []  # parts of a string whose end is not yet known
+    size, backslash = (
+        0,
+        b"",
+    )  # a backslash at the end of a chunk escapes a character of the next chunk
     for chunk in chunks:
         text, backslash, start = backslash + chunk, b"", 0
         while start < len(text):

@@ -70,12 +70,11 @@ def split_lines(chunks: Iterable[bytes], max_bytes: int) -> Iterator[bytes]:
     """Yield the lines of a text that arrives in chunks, each as soon as it is complete.
 
     A line longer than `max_bytes` may be cut, but to no less than `max_bytes + 1`.
-    #213 a line without an end must not exhaust the memory
     """
     rest = b""
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
-        rest = rest[: max_bytes + 1]  # a line without an end must not fill the memory
+        rest = rest[: max_bytes + 1]  # a line without an end must not exhaust the memory
         yield from lines
     if rest:
         yield rest

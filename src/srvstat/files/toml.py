@@ -39,17 +39,14 @@ class TomlError(ValueError):
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """Read a TOML text. Raises TomlError if it is not valid.
-
-    #310 Python's error about too many digits has no place
-    """
+    """Read a TOML text. Raises TomlError if it is not valid."""
     try:
         return tomllib.loads(text)
     except RecursionError:
         raise TomlError(1, "nested too deeply") from None
     except ValueError as error:
         found = _SYNTAX_ERROR.fullmatch(str(error))
-    if found is None:  # Python's limit on digits reports no place
+    if found is None:  # Python's error about too many digits has no place
         raise TomlError(1, "not TOML: a number has too many digits")
     if found["line"] is None:
         raise TomlError(text.count("\n") + 1, f"not TOML at its end: {found['problem']}")

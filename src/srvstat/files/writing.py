@@ -385,13 +385,13 @@ def copy_file(path: str, source: int, target: str) -> None:
 
 
 def _copy_some(source: int, target: int, position: int) -> int:
-    """Copy some bytes, or only references to them if the file system can share them.
-
-    #662 not every system and file system supports it; a write error occurs again below
-    """
+    """Copy some bytes, or only references to them if the file system can share them."""
     try:
         return os.copy_file_range(source, target, _BYTES_PER_CALL, position, position)
-    except (AttributeError, OSError):  # not every system and file system can; write errors return
+    except (
+        AttributeError,
+        OSError,
+    ):  # not every system and file system supports it; a write error occurs again below
         return os.pwrite(target, os.pread(source, _BYTES_PER_READ, position), position)
 
 

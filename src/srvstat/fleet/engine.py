@@ -150,10 +150,7 @@ class Session:
         self._wait(None, self._executor.submit(run))
 
     def fill(self, table: str, *columns: pa.Array) -> None:
-        """Replace the rows of a table.
-
-        #95 the query itself raised such an error
-        """
+        """Replace the rows of a table."""
         self._wait(None, self._executor.submit(self._connection.execute, f"TRUNCATE {table}"))
         self.insert(table, pa.table([*columns], [*map(str, range(len(columns)))]))
 
@@ -163,7 +160,7 @@ class Session:
                 try:
                     return future.result(_SECONDS_PER_REPORT)
                 except NotDoneError:
-                    if future.done():  # the query raised such an error itself
+                    if future.done():  # the query itself raised such an error
                         raise
                 if step:
                     share = max(self._connection.query_progress(), 0) / 100
@@ -217,7 +214,6 @@ class Engine:
 
     All methods raise SourceError if a source can't be read or has changed, or if conflicting
     observations have no order; and EngineError if DuckDB fails.
-    #147 rows in these files
     """
 
     def __init__(self, session: Session, intake: Intake, conflicts: Conflicts) -> None:
@@ -226,7 +222,7 @@ class Engine:
         self._session = session
         self._sources = intake.inputs.observations
         self._files: dict[NativeColumns, list[tuple[int, Source]]] = {}
-        self._rows = 0  # of these files
+        self._rows = 0  # rows in these files
         self._identities: dict[str, Identity] = {}
         names = ("players", "position") if conflicts == "lowest" else ("position", "players")
         self._order = "struct_pack({})".format(", ".join(f"{name} := {name}" for name in names))
@@ -395,10 +391,9 @@ def _can_be_named(path: str) -> bool:
     """Return whether DuckDB can open exactly the file with this path.
 
     DuckDB treats paths as patterns, so it may be unable to name a file.
-    #300 patterns can't contain backslashes
     """
     is_pattern = path.translate(_GLOB_CHARACTERS) != path
-    return is_utf8(path) and not (is_pattern and "\\" in path)  # patterns can't have backslashes
+    return is_utf8(path) and not (is_pattern and "\\" in path)  # patterns can't contain backslashes
 
 
 def _select(columns: NativeColumns, files: Sequence[tuple[int, Source]]) -> str:

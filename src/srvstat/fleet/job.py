@@ -159,12 +159,13 @@ def do_jobs(
     does the remaining jobs, so the function must be able to repeat a job.
 
     Raises the errors of the function, and WorkerError if a process fails.
-    #433 not a clock: while a machine is suspended or a terminal stopped, no process reports
     """
     rest = iter(items)
     jobs: dict[Future[_Result], _Item] = {}
     children: set[Any] = set()
-    silent = 0.0  # not a clock: a suspended machine or terminal answers nothing either
+    silent = (
+        0.0  # not a clock: while a machine is suspended or a terminal stopped, no process reports
+    )
     try:
         with _open_pool(processes) as (pool, reports):
             while silent < _SECONDS_TO_ANSWER:
@@ -186,9 +187,8 @@ def do_jobs(
         for child in children:
             child.join(_SECONDS_TO_END)
         # The pool ends the other processes with SIGTERM.
-        # #456 without a child, the process ended at once
         codes = (child.exitcode or -signal.SIGTERM for child in children)
-        code = max(codes, default=1)  # without a child, it ended at once
+        code = max(codes, default=1)  # without a child, the process ended at once
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
         raise WorkerError(f"a process ended {how}") from None
     for item in chain(jobs.values(), rest):
@@ -299,7 +299,6 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
 
     Raises UsageError for an unusable path, SourceError if a source is refused, EngineError if the
     engine fails, and OutputError if an output can't be written.
-    #546 as DuckDB requires
     """
     with ExitStack() as stack:
         results = sharded = None
@@ -308,7 +307,7 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
             results = stack.enter_context(writing)
         if request.snapshots is not None:
             folder = stack.enter_context(atomic_folder(request.snapshots, "--snapshots"))
-            if not is_utf8(folder):  # as DuckDB needs it
+            if not is_utf8(folder):  # as DuckDB requires
                 raise UsageError(
                     f"--snapshots {request.snapshots}: the whole path must be UTF-8; name another"
                     " one"

@@ -75,9 +75,7 @@ class NativeColumns(NamedTuple):
         return f"{stored} BETWEEN {self.first} AND {last}"
 
     def _build_stored(self) -> tuple[str, int]:
-        """Return an SQL expression for stored times as integers, and their units per
-        millisecond.
-        """
+        """Return an SQL expression for stored times as integers, and their units per ms."""
         at = quote_identifier(self.at)
         if pa.types.is_integer(self.at_type):
             return f"{at}::HUGEINT" if self.at_type == pa.uint64() else f"{at}::BIGINT", 1

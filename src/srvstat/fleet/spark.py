@@ -293,10 +293,7 @@ _SERVERS = "id STRING, cfxId STRING, sourceId STRING, players STRUCT<current: BI
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job in Spark's current session, or in a new one, and return the exit code.
-
-    #1184 Spark checks URLs itself
-    """
+    """Run the job in Spark's current session, or in a new one, and return the exit code."""
     try:
         with _convert_errors():
             _run(_parse(arguments))
@@ -331,7 +328,7 @@ def _run(options: Namespace) -> None:
     chosen = parse_range(options.range)
     as_of = _parse_option("--at", time.parse_instant, options.at)
     limit = _parse_option("--max-rejected", RejectLimit.parse, options.max_rejected)
-    if not is_url(options.output):  # Spark checks those
+    if not is_url(options.output):  # Spark checks URLs itself
         find_extension(options.output)
         check_destination(options.output, overwrite=options.overwrite)
     records = None if options.servers is None else Source(options.servers, "ndjson")

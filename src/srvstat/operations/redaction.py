@@ -40,9 +40,7 @@ parameter.
 _REST_OF_ADDRESS = re.compile(rb"[?#].*", re.DOTALL)
 _REST_OF_METHOD = re.compile(r"[^A-Za-z0-9!#$%&'*+.^_`|~-].*", re.DOTALL)
 _SECRETS_OF_ADDRESS = re.compile(r"""(?<=//)[^/\s"]*@|[?#](?:\\.|[^"\\])*""")
-"""The user with the password, the query and the fragment of an address in a message.
-#1142 also if encoded several times
-"""
+"""The user with the password, the query and the fragment of an address in a message."""
 _ESCAPES = {
     "%": re.compile(r"%(?:25)*[0-9A-Fa-f]{2}"),  # also if encoded several times
     "\\": re.compile(r'(?:\\u[0-9A-Fa-f]{4})+|\\["\\/bfnrt]'),

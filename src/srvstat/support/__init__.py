@@ -1,1 +1,1 @@
-"""Reproduce, explain and compare answers, for support."""
+"""Reproduce, explain and compare API responses, for support."""

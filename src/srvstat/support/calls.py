@@ -45,7 +45,7 @@ POWERSHELL = (
     r"(?i:Invoke-RestMethod|Invoke-WebRequest|irm|iwr)(?=[ \t]+(?:[-'\"$]|[\w.]+[:./]))"
     r"|(?:curl|wget)(?=[^\n|;]{0,2000}[ \t]-(?i:Uri|Method|Headers|Body|ContentType)[ \t])"
 )
-"""The commands of PowerShell, of which curl can be one."""
+"""The PowerShell commands that send requests; curl can be an alias."""
 _STATEMENT = re.compile(rf"(?:`.|{_STRING}|{_TABLE}|[^\n\"'`;|@{{}}])*+", re.DOTALL)
 _ARGUMENT = re.compile(
     r"(?<![\w`-])(?:-([A-Za-z]\w*)(:?)|(?:\(\[[\w.]+\]::UTF8\.GetBytes\()?"
@@ -63,17 +63,20 @@ _LETTERS = {"n": "\n", "r": "\r", "t": "\t"}
 _LITERALS = {"true": True, "false": False, "null": None, "undefined": None}
 _PARAMETERS = {"get": ("url", "params"), "request": ("method", "url"), "fetch": ("url", "options")}
 _UNPACKED = ast.Constant(VARIABLE)
-"""The key of a dictionary that another one takes in."""
+"""The pseudo-key of a spread (**other or ...other)."""
 
 
 class Scope:
-    """The values that a text assigns to variables, for the calls below."""
+    """The values that a text assigns to variables, for the calls below the assignments."""
 
     def __init__(self, text: str) -> None:
         self._text, self._left = text, _MAX_COST
 
     def find(self, name: str, before: int) -> Any:
-        """Return the last value of a variable before a place. Raises UnreadableError."""
+        """Return the last value of a variable before a place.
+
+        Raises UnreadableError if it is unreadable.
+        """
         self._left -= before
         if self._left < 0:
             raise UnreadableError("too many variables; write their values into the call")
@@ -96,7 +99,10 @@ class Scope:
         return len(line) - len(line.lstrip())
 
     def evaluate(self, node: ast.expr, before: int) -> Any:  # noqa: PLR0911 - one for each kind
-        """Return the value of an expression at a place. Raises UnreadableError."""
+        """Return the value of an expression at a place.
+
+        Raises UnreadableError if it is unreadable.
+        """
         match node:
             case ast.Constant(value=value):
                 return _join_surrogates(value) if isinstance(value, str) else value
@@ -105,7 +111,7 @@ class Scope:
             case ast.List(elts=items) | ast.Tuple(elts=items):
                 return [self.evaluate(item, before) for item in items]
             case ast.Dict(keys=keys, values=values):
-                names = [  # a name is a key in JavaScript
+                names = [  # in JavaScript, a bare name is a key
                     each.id if isinstance(each, ast.Name) else self.evaluate(each, before)
                     for each in (key or _UNPACKED for key in keys)
                 ]
@@ -125,7 +131,7 @@ class Scope:
 
 
 def read_call(place: str, text: str, at: int, scope: Scope) -> commands.Found:
-    """Read a call; return it, or why it can't be read, and its end."""
+    """Read a call. Return its request, or the reason why it can't be read, and its end."""
     end = _find_end(text, at, is_call=True)
     function = text[at:end].partition("(")[0].strip()
     try:
@@ -141,7 +147,7 @@ def read_call(place: str, text: str, at: int, scope: Scope) -> commands.Found:
 
 
 def _list_options(function: str, call: Any, scope: Scope, at: int) -> commands.Options:
-    """Return the options for a call: `requests.post(url, json={…})`, `fetch(url, {…})`."""
+    """Return the options of a call such as `requests.post(url, json={…})` or `fetch(url, {…})`."""
     name = function.rpartition(".")[2]
     order = _PARAMETERS.get(name, ("url", "data", "json"))
     given = dict(zip(order, [scope.evaluate(one, at) for one in call.args], strict=False))
@@ -163,7 +169,10 @@ def _list_options(function: str, call: Any, scope: Scope, at: int) -> commands.O
 
 
 def read_powershell(place: str, text: str, at: int) -> commands.Found:
-    """Read a command of PowerShell; return it, or why it can't be read, and its end."""
+    """Read a PowerShell command.
+
+    Return its request, or the reason why it can't be read, and its end.
+    """
     statement = _STATEMENT.match(text, at, at + commands.MAX_LINE_LENGTH)
     words, end = (statement[0], statement.end()) if statement else ("", at)
     rest = _ARGUMENT.sub("", words)
@@ -225,22 +234,22 @@ def _decode_escape(escape: re.Match[str]) -> str:
 
 
 def _join_surrogates(text: str) -> str:
-    """Join the halves as which JSON and PowerShell escape some characters."""
+    """Join surrogate pairs, which JSON and PowerShell use to escape some characters."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _dump(value: Any) -> str:
-    """Encode a value as JSON; a variable in it stays one."""
+    """Encode a value as JSON. Variables in it remain variables."""
     return json.dumps(value).replace("\\u0000", VARIABLE)
 
 
 def _parse(text: str) -> ast.expr:
-    with warnings.catch_warnings(action="ignore"):  # of escapes such as \d
+    with warnings.catch_warnings(action="ignore"):  # about escapes such as \d
         return ast.parse(text.strip(), mode="eval").body
 
 
 def _find_end(text: str, at: int, *, is_call: bool) -> int:
-    """Return the end of a call, or of a value, or where it is wrong."""
+    """Return the end of a call or a value, or the place of its first error."""
     depth, limit = 0, min(at + commands.MAX_LINE_LENGTH, len(text))
     for piece in _PIECE.finditer(text, at, limit):
         kind = piece.lastgroup

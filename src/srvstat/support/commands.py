@@ -1,4 +1,4 @@
-"""Read commands of curl, and build the requests of any client.
+"""Read curl commands, and build the requests of any client.
 
 One pass over a line decodes quotes and escapes, replaces variables, drops comments and marks the
 ends of words. The request of every client becomes options as curl names them.
@@ -18,22 +18,22 @@ from srvstat.support import recordings
 from srvstat.support.recordings import Exchange, Unreadable, UnreadableError
 
 Found = tuple[list[Exchange | Unreadable], int]
-"""What a reader found, and the place at which to continue."""
+"""A reader's result, and the place at which to continue."""
 
 Options = Sequence[tuple[str, str]]
-"""Options by the long names of curl, with their arguments.
+"""Options by curl's long names, with their arguments.
 
-`content-type` is what a client sends if no header has another one; "" is none.
+`content-type` is the type that a client sends if no header sets another type; "" means none.
 """
 
 MAX_LINE_LENGTH = 1 << 18
 
 VARIABLE = "\0"
-"""Replaces a shell variable or a substitution, whose value is unknown. No argument has a NUL."""
+"""Replaces a shell variable or a substitution, whose value is unknown. Arguments contain no NUL."""
 _TARGET, _GAP, _EMPTY = "\ud800", "\ud801", "\ud802"
-"""Mark the file name after a redirection, blanks between words, and a quoted part without text.
+"""Marks for the file name after a redirection, blanks between words, and an empty quoted part.
 
-Decoded text has no such characters.
+Decoded text contains none of these characters.
 """
 
 _SHELL_VARIABLE = r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]|\{[^}\n]*\}|\([^()\n]*\))|`[^`\n]+`"
@@ -60,7 +60,7 @@ _NOT_PLAIN = "a substitution, a backtick or a bracket outside quotes; write or q
 # encoded letter, and its %C3% no variable: two hexadecimal digits follow both percent signs.
 _CMD_VARIABLE = r"(?ai:%(?:(?![0-9a-f]{2})[a-z_]\w*%|[a-z_]\w*%(?![0-9a-f]{2})))"
 # A line is for cmd.exe if it contains ^", ends in ^, or contains a %VARIABLE% and no apostrophe,
-# backtick or dollar sign. These belong to a POSIX shell, as in $(date +%Y%m%d).
+# backtick or dollar sign, which suggest a POSIX shell, as in $(date +%Y%m%d).
 _CMD_LINE = re.compile(
     rf"""[^\n]*(?:\^"|\^[ \t]*(?:\n|\Z))|(?=[^\n'`$]*(?:\n|\Z))[^\n]*{_CMD_VARIABLE}"""
 )
@@ -77,7 +77,8 @@ _CURLY = "\u201c\u201d\u201e\u2018\u2019"
 NOT_READ = "files and standard input are not read; write the contents into the command"
 
 _OPTIONS = read_package_file("support/curl_options.txt").decode().split()
-"""The options that browsers and people use, as for getopt: a letter, a name, `=` for an argument.
+"""The options that browsers and people use, in getopt form: a letter, a name, and `=` if the option
+has an argument.
 """
 _LONG_OPTIONS = [option.split(":")[-1] for option in _OPTIONS]
 _LETTERS = {name[0]: name[2:] for name in _OPTIONS if name[1] == ":"}
@@ -85,9 +86,9 @@ _SHORT_OPTIONS = "".join(f"{key}:" if _LETTERS[key].endswith("=") else key for k
 _OPTION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,39}")
 
 _FILES = ("config", "etag-compare", "netrc", "netrc-file", "netrc-optional", "upload-file")
-"""Options that make curl read a file, whatever their argument."""
+"""Options with which curl always reads a file."""
 _FILES_AFTER_AT = ("data", "data-ascii", "data-binary", "header", "json", "proxy-header", "url")
-"""Options that make curl read a file if their argument begins with `@`."""
+"""Options with which curl reads a file if the argument begins with `@`."""
 _DATA = ("data", "data-ascii", "data-binary", "data-raw", "data-urlencode", "json")
 FORM_TYPE, JSON_TYPE = "application/x-www-form-urlencoded", "application/json"
 
@@ -96,10 +97,12 @@ _NOT_IN_URL = re.compile(r"[\x01-\x20\x7f]")
 
 
 def read_line(title: str, line: int, text: str, at: int, *, has_input: bool) -> Found:
-    """Read the commands from a place up to the end of the line that they end in.
+    """Read the commands from a place to the end of the line in which the last of them ends.
 
-    Returns their requests, and the place at which to continue. After an error, other commands may
-    begin in the next line. `has_input`: from a pipe or a file.
+    - `has_input`: whether the first command reads a pipe or a file.
+
+    Returns the requests, and the place at which to continue. After an error, other commands may
+    begin in the next line.
     """
     read: list[Exchange | Unreadable] = []
     parts: list[str] = []
@@ -130,7 +133,10 @@ def read_line(title: str, line: int, text: str, at: int, *, has_input: bool) -> 
 
 
 def _match_piece(pattern: re.Pattern[str], text: str, at: int, limit: int) -> tuple[str, str, int]:
-    """Return the kind of the next piece, its text and its end. Raises UnreadableError."""
+    """Return the kind of the next piece, its text and its end.
+
+    Raises UnreadableError if it is invalid.
+    """
     if at >= limit:
         raise UnreadableError(f"longer than {MAX_LINE_LENGTH:,} characters")
     if piece := pattern.match(text, at, limit):
@@ -141,7 +147,7 @@ def _match_piece(pattern: re.Pattern[str], text: str, at: int, limit: int) -> tu
 
 
 def _rewrite_shell(kind: str, part: str) -> str:
-    """Decode a part of a line, and mark what `_split_words` looks for."""
+    """Decode a part of a line, and insert the marks for `_split_words`."""
     match kind:
         case "ansi":
             part = _ANSI_ESCAPE.sub(_decode_escape, part)
@@ -191,9 +197,10 @@ def _rewrite_cmd(kind: str, part: str) -> str:
 
 
 def _split_cmd_words(text: str) -> list[str]:
-    """Split a command whose carets cmd.exe has removed by the rules of the C runtime.
+    """Split a command by the rules of the C runtime, after cmd.exe has removed carets.
 
-    Backslashes escape a quote, or each other before a quote. Two quotes inside quotes are one.
+    A backslash escapes a quote, or another backslash before a quote. A doubled quote inside quotes
+    is a literal quote.
     """
     marked, in_quotes, closed_at = "", False, -1
     for part in _CMD_WORD_PART.finditer(text.partition(_TARGET)[0]):
@@ -213,7 +220,7 @@ def _split_cmd_words(text: str) -> list[str]:
 
 
 def _read_command(place: str, words: list[str], *, has_input: bool) -> list[Exchange | Unreadable]:
-    """Read the words of a command of curl; other programs have no requests."""
+    """Read the words of a curl command. Other programs send no requests."""
     if words[:1] not in (["curl"], ["curl.exe"]):
         return []
     reason = None
@@ -228,7 +235,10 @@ def _read_command(place: str, words: list[str], *, has_input: bool) -> list[Exch
 
 
 def _read_curl(words: Iterable[str]) -> Options:
-    """Read the options by their long names; a bare URL is a `url`. Raises UnreadableError."""
+    """Return the options by long name; a bare URL is a `url`.
+
+    Raises UnreadableError for unknown ones.
+    """
     options: list[tuple[str, str]] = []
     rest = iter(words)
     for word in rest:
@@ -240,17 +250,17 @@ def _read_curl(words: Iterable[str]) -> Options:
 
 
 def _read_options(word: str, rest: Iterator[str]) -> list[tuple[str, str]]:
-    """Read a URL, a long option, or short ones behind one hyphen.
+    """Read a URL, a long option, or short options behind one hyphen.
 
-    The argument of the last one may be the next word of the rest.
+    The last option's argument may be the next word of `rest`.
     """
     hyphens = "--" if word.startswith("--") else "-"
-    if hyphens == "--":  # curl, unlike getopt, takes `=` as a part of the name
+    if hyphens == "--":  # unlike getopt, curl takes `=` as a part of the name
         word = word.replace("=", "\0")
     try:
         pairs, left = getopt([word, ""], _SHORT_OPTIONS, _LONG_OPTIONS)
     except GetoptError as error:
-        # What follows the name of an option can be a key: `--X-Gateway-Key:…`.
+        # The text after an option's name can be a key: `--X-Gateway-Key:…`.
         name = _OPTION_NAME.match(error.opt)
         raise UnreadableError(f"unknown option {hyphens}{name[0] if name else '…'}") from None
     if not left:  # getopt took the empty word for the argument
@@ -263,8 +273,8 @@ def _read_options(word: str, rest: Iterator[str]) -> list[tuple[str, str]]:
 
 
 def encode_form(pairs: Any) -> str:
-    """Encode pairs or a mapping as in a form; a variable in them stays one."""
-    if isinstance(pairs, dict):  # requests leaves out None, and repeats the name for a list
+    """Encode pairs or a mapping as a form. Variables in them remain variables."""
+    if isinstance(pairs, dict):  # requests omits None, and repeats the name for a list
         pairs = {name: value for name, value in pairs.items() if value is not None}
     return urlencode(pairs, doseq=True).replace("%00", VARIABLE)
 
@@ -278,16 +288,16 @@ def add_query(url: str, query: Any) -> str:
 def list_options(
     method: str, url: str, headers: Iterable[tuple[str, Any]], body: str | None, kind: str = ""
 ) -> Options:
-    """Return the options for the request of a client that adds no headers but a type."""
+    """Return the options for the request of a client that adds only a content type."""
     options = [("request", method), ("url", url), ("content-type", kind)]
     options += (("header", f"{name}: {value}") for name, value in headers)
     return options if body is None else [*options, ("data-raw", body)]
 
 
 def build_requests(place: str, options: Sequence[tuple[str, str]]) -> Iterator[Exchange]:
-    """Build the requests for URLs that have the same options.
+    """Build a request for each URL, with the same options.
 
-    Raises UnreadableError.
+    Raises UnreadableError if an option can't be represented.
     """
     given, data = dict(options), None
     for name, argument in options:
@@ -317,7 +327,7 @@ def build_requests(place: str, options: Sequence[tuple[str, str]]) -> Iterator[E
 def _build_headers(
     lines: Sequence[str], given: Mapping[str, str], host: str, body: bytes | None
 ) -> Headers:
-    """Build all headers that a client sends: those given, and the defaults that they leave."""
+    """Build all headers that a client sends: the given headers, and the defaults for others."""
     sent = [*map(_split_header, lines)]
     names = {name for name, _ in sent}
     defaults = {name: given.get(name, "") for name in ("cookie", "referer", "user", "user-agent")}
@@ -331,14 +341,14 @@ def _build_headers(
 
 
 def _names_file(name: str, argument: str) -> bool:
-    """Return whether curl would read a file, or standard input, because of an option.
+    """Return whether an option makes curl read a file or standard input.
 
-    Strangers may have written the command. The file would be one of the person who replays it, and
-    its contents would be shown.
+    The command is untrusted: curl would read a file of the person who replays it, and the output
+    would reveal it.
     """
     if name in _FILES or (name in _FILES_AFTER_AT and argument.startswith("@")):
         return True
-    if name == "cookie":  # a file unless it has a cookie; an empty name is no file
+    if name == "cookie":  # a file unless it contains a cookie; an empty name means no file
         return argument != "" and "=" not in argument and VARIABLE not in argument
     return name == "data-urlencode" and "@" in argument and "=" not in argument
 
@@ -346,7 +356,7 @@ def _names_file(name: str, argument: str) -> bool:
 def _build_data(name: str, argument: str) -> str:
     """Return the data that an option adds to the body or, with -G, to the query.
 
-    Raises UnreadableError.
+    Raises UnreadableError if the data contain a variable.
     """
     check_known(name, argument)
     if name != "data-urlencode":
@@ -357,7 +367,7 @@ def _build_data(name: str, argument: str) -> str:
 
 
 def check_known(name: str, argument: str) -> str:
-    """Return the argument of an option. Raises UnreadableError if it has a variable."""
+    """Return the argument of an option. Raises UnreadableError if it contains a variable."""
     if VARIABLE in argument:
         raise UnreadableError(f"{name}: a variable or substitution; replace it by its value")
     return argument
@@ -368,7 +378,7 @@ def _encode(text: str) -> bytes:
 
 
 def _split_header(line: str) -> tuple[bytes, bytes | None]:
-    """Split a header. The value is None if the header is removed, or not known."""
+    """Split a header. The value is None if the header is removed or its value is unknown."""
     name, _, value = line.partition(":")
     check_known("header", name)
     header, value = _encode(name.strip().lower()), value.strip()
@@ -380,7 +390,10 @@ def _split_header(line: str) -> tuple[bytes, bytes | None]:
 
 
 def _split_url(text: str) -> tuple[str, str, str | None]:
-    """Split a URL into the host, the path and the query. Raises UnreadableError."""
+    """Split a URL into the host, the path and the query.
+
+    Raises UnreadableError if it is invalid.
+    """
     match = _URL.fullmatch(text)
     host, path, query = match.groups() if match else ("", "", None)
     rest = f"{path}{query or ''}"

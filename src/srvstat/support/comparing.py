@@ -1,4 +1,4 @@
-"""Find the differences between two answers of the API."""
+"""Find the differences between two API responses."""
 
 import re
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from srvstat.contract.wire import EncodedJson
 from srvstat.documents.support import Difference
 
 MAX_DIFFERENCES = 1000
-"""The most differences that are listed for one answer."""
+"""The maximum number of differences listed for one response."""
 
 EXACT = Decimal(0)
-"""The tolerance without which only equal numbers are equal."""
+"""The default tolerance: numbers must be equal."""
 
 _MAX_TEXT = 200
 _MAX_VALUE = 10_000
-"""Characters of a value as JSON; of a longer one, only the beginning is shown."""
+"""The maximum length of a value shown, in characters of JSON. Longer values are shortened."""
 
 _CURRENT = re.compile(r"(/data/[0-9]+)?/currentPlayers|/data/players/current")
 _INTEGER = re.compile(r"-?[0-9]+")
@@ -27,11 +27,12 @@ _INTEGER = re.compile(r"-?[0-9]+")
 def compare_bodies(
     recorded: bytes, recomputed: bytes, tolerance: Decimal = EXACT
 ) -> list[Difference]:
-    """Return the differences between the bodies of two responses, of which ours is valid JSON.
+    """Return the differences between the bodies of two responses. Ours must be valid JSON.
 
     A recorded body that is not JSON differs as a whole. If only white space, escapes or the order
-    of keys differ, there is one difference of text, with the pointer of the whole body. Values are
-    complete, so that keys can be found in them; `shorten_difference` cuts them.
+    of keys differ, the result is one difference of class `text`, with the pointer of the whole
+    body. Values are complete, so that keys can be found in them; `shorten_difference` shortens
+    them.
     """
     if recorded == recomputed:
         return []
@@ -45,7 +46,7 @@ def compare_bodies(
         # Ours has no lone surrogates either, and is never nested that deeply.
         return [_build_difference("", *texts)]
     found = find_differences(theirs, ours, tolerance)
-    if found or find_differences(theirs, ours):  # the tolerance admits the latter
+    if found or find_differences(theirs, ours):  # within the tolerance
         return found
     return [_build_difference("", *texts, class_="text")]
 
@@ -55,14 +56,14 @@ def find_differences(
 ) -> list[Difference]:
     """Return the differences between two JSON values, at most MAX_DIFFERENCES.
 
-    A number may be EncodedJson, so that its text is compared too. Numbers whose distance is at most
-    `tolerance` do not differ.
+    Numbers may be EncodedJson, so that their texts are compared too. Numbers differ only if they
+    are more than `tolerance` apart.
     """
     return [*islice(_iter_differences(recorded, recomputed, "", tolerance), MAX_DIFFERENCES)]
 
 
 def is_number_equal(recorded: str, recomputed: str, tolerance: Decimal = EXACT) -> bool:
-    """Return whether two numbers in JSON are equal: integers exactly, others as doubles."""
+    """Return whether two JSON numbers are equal: integers exactly, others as doubles."""
     are_integers = _INTEGER.fullmatch(recorded) and _INTEGER.fullmatch(recomputed)
     if not are_integers and float(recorded) == float(recomputed):
         return True
@@ -73,8 +74,8 @@ def is_number_equal(recorded: str, recomputed: str, tolerance: Decimal = EXACT) 
 
 
 def shorten_difference(difference: Difference) -> Difference:
-    """Replace values that are too long to show by their beginning."""
-    # The text of a whole body only identifies it.
+    """Shorten values that are too long to show."""
+    # The text of a whole body is shown only to identify it.
     longest_text = _MAX_VALUE if difference.pointer else _MAX_TEXT
     names = ("recorded", "recomputed")
     values = {name: _shorten(getattr(difference, name), longest_text) for name in names}
@@ -87,7 +88,7 @@ def escape_step(key: str) -> str:
 
 
 def unescape_step(step: str) -> str:
-    """Return the key of a step of a JSON Pointer."""
+    """Return the key of a JSON Pointer step."""
     return step.replace("~1", "/").replace("~0", "~")
 
 

@@ -1,4 +1,4 @@
-"""Find the differences between two snapshots, and the answers that change."""
+"""Find the differences between two snapshots, and the responses that change."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -27,7 +27,7 @@ _RECORD = slice(ServerRow._fields.index("id"), ServerRow._fields.index("complete
 
 
 class _Files(NamedTuple):
-    """The two snapshots, and the instant from which both have observations (None: all)."""
+    """The two snapshots, and the time from which both have observations (None: all)."""
 
     old: Snapshot
     new: Snapshot
@@ -35,7 +35,7 @@ class _Files(NamedTuple):
 
 
 _Pair = tuple[ServerRow | None, ServerRow | None]
-"""The rows of a server in both snapshots; None where it is missing."""
+"""A server's rows in both snapshots, each None if the snapshot lacks the server."""
 
 
 def compare_snapshots(
@@ -45,12 +45,14 @@ def compare_snapshots(
     *,
     at: int | None = None,
 ) -> documents.SnapshotDiff:
-    """Return the differences between two snapshots: of the named servers, or of all.
+    """Return the differences between two snapshots, for the named servers or for all.
 
-    Both answer as of `at`, by default the earlier of their own. Of a bundle, only what it covers is
-    compared: a server that it lacks was neither added nor removed.
+    Responses are compared as of `at`, by default the end of the snapshot that ends first. Only the
+    servers and the time that a bundle covers are compared: a server missing in a bundle counts as
+    neither added nor removed.
 
-    Raises UnknownServerError for a server that neither has, NotInBundleError, SnapshotError.
+    Raises UnknownServerError for a server in neither snapshot, NotInBundleError if a bundle lacks a
+    server, and SnapshotError if data are damaged.
     """
     at = min(old.as_of, new.as_of) if at is None else at
     covered = [file.covered_from for file in (old, new) if file.covered_from is not None]
@@ -89,9 +91,12 @@ def compare_snapshots(
 
 
 def _find_pairs(files: _Files, references: Sequence[ServerReference]) -> list[_Pair]:
-    """Return the named servers, ordered by id. An identifier can name one in each snapshot.
+    """Return the named servers, ordered by id.
 
-    Raises UnknownServerError for a server that neither snapshot has, NotInBundleError.
+    An identifier may name different servers in each file.
+
+    Raises UnknownServerError for a server in neither snapshot, and NotInBundleError if a bundle
+    lacks a server.
     """
     by_id = {}
     for reference in references:
@@ -117,7 +122,7 @@ def _find_server(file: Snapshot, reference: ServerReference) -> ServerRow | None
 
 
 def _join_servers(files: _Files) -> Iterator[_Pair]:
-    """Yield all servers of both snapshots in the order of their ids."""
+    """Yield all servers of both snapshots, ordered by id."""
     olds = ((server.id, 0, server) for server in files.old.iter_servers())
     news = ((server.id, 1, server) for server in files.new.iter_servers())
     for _, same in groupby(merge(olds, news), key=itemgetter(0)):
@@ -126,7 +131,7 @@ def _join_servers(files: _Files) -> Iterator[_Pair]:
 
 
 def _find_changed_fields(files: _Files, old: ServerRow, new: ServerRow) -> Iterator[str]:
-    """Yield the names of the fields of server records that differ, such as `players.max`."""
+    """Yield the names of the record fields that differ, such as `players.max`."""
     # Most records are equal, and decoding both takes longer than comparing their columns.
     if old[_RECORD] == new[_RECORD]:
         return
@@ -144,10 +149,10 @@ def _find_changed_fields(files: _Files, old: ServerRow, new: ServerRow) -> Itera
 
 
 def _find_differing(files: _Files, old: ServerRow, new: ServerRow) -> Numbers:
-    """Return the instants of the observations that are not the same in both, ascending."""
+    """Return the times of the observations that differ, in ascending order."""
     if old.block_digests == new.block_digests:
         return np.array([], np.int64)
-    # The blocks before the first one that differs are equal.
+    # The blocks before the first differing block are equal.
     equal = next(k for k in count() if old.get_block_digest(k) != new.get_block_digest(k))
     with files.old.convert_decode_errors(old.title):
         ends = read_block_ends(old)
@@ -159,7 +164,7 @@ def _find_differing(files: _Files, old: ServerRow, new: ServerRow) -> Numbers:
 
 
 def _find_missing(ones: Observations, others: Observations) -> Numbers:
-    """Return the instants of the observations that the others lack."""
+    """Return the times of the observations in `ones` that `others` lack."""
     at = np.searchsorted(others.instants, ones.instants)
     is_missing = np.append(others.instants, -1)[at] != ones.instants
     is_missing |= np.append(others.players, -1)[at] != ones.players
@@ -172,9 +177,9 @@ def _compare_answers(
 ) -> Iterator[documents.ChangedAnswer]:
     """Yield the results of a server that differ, in the order of the ranges.
 
-    `differing` are the instants of the observations that differ, ascending.
+    `differing`: the times of the observations that differ, in ascending order.
     """
-    # These values of a result are copied from the record of the server.
+    # A result's values that are copied from the server's record.
     copied = find_differences(
         {"cfxId": old.cfx_id, "currentPlayers": old.players_current},
         {"cfxId": new.cfx_id, "currentPlayers": new.players_current},
@@ -184,7 +189,7 @@ def _compare_answers(
         if files.compared_from is not None and window.start < files.compared_from:
             continue
         differences = copied
-        # Only a differing observation in the window changes more than the copied values.
+        # Other values change only if a differing observation is in the window.
         if len(differing[window.locate(differing)]):
             before, after = (
                 operations.compute_server_results(file, [server], name, at=at)[0].model_dump()

@@ -1,4 +1,4 @@
-"""Explain an answer: the operands of each of its figures, from the observations themselves."""
+"""Explain a response: derive the operands of each number from the observations themselves."""
 
 import numpy as np
 
@@ -28,7 +28,8 @@ def explain(
     `at`, in Unix milliseconds, replaces the snapshot's own as_of; for Get Server, only that of the
     observations.
 
-    Raises UnknownServerError; SnapshotError, also if the figures contradict the observations.
+    Raises UnknownServerError for an unknown server, and SnapshotError if data are damaged or the
+    statistics contradict the observations.
     """
     end = snapshot.as_of if at is None else at
     if isinstance(request, CompareRequest):
@@ -62,13 +63,13 @@ def explain(
 def _explain_figures(
     snapshot: Snapshot, server: ServerRow, window: Window, start: int | None, statistics: Statistics
 ) -> ServerExplanation:
-    """Explain the statistics of a window; `start` is None if all observations up to its end count.
+    """Explain the statistics of a window. `start` is None for all observations up to the end.
 
     Raises SnapshotError if they are not the statistics of the window's observations.
     """
     last = _find_last_in_snapshot(snapshot, server)
     lasting = _read_figures(snapshot, server, window, last, statistics)
-    # The API's figures are of observations, also where counts are held.
+    # The API's statistics describe observations, even if counts are held.
     figures = WindowFigures(lasting.observations, window)
     players, peak, lowest = figures.observations.players, figures.peak, figures.lowest
     usual, length = lasting.usual_interval, None if start is None else window.end - start
@@ -107,7 +108,7 @@ def _explain_figures(
 
 
 def _find_last_in_snapshot(snapshot: Snapshot, server: ServerRow) -> ExplainedObservation | None:
-    """Return the last observation of a server, as its row has it; None without any.
+    """Return the last observation stored in a server's row, or None if there is none.
 
     Raises SnapshotError if the row contradicts itself.
     """
@@ -126,10 +127,10 @@ def _read_figures(
     last_in_snapshot: ExplainedObservation | None,
     statistics: Statistics,
 ) -> WindowFigures:
-    """Return the figures of a window's observations.
+    """Return the statistics of a window's observations.
 
-    Raises SnapshotError if they contradict the row of the server or the statistics: a forged file
-    with matching digests can hold anything.
+    Raises SnapshotError if they contradict the server's row or `statistics`, because a forged file
+    with matching digests can contain anything.
     """
     figures = compute_figures(snapshot, server, window)
     is_last_within = last_in_snapshot and window.includes(last_in_snapshot.observed_at)
@@ -137,7 +138,7 @@ def _read_figures(
     if is_last_wrong or compute_statistics(figures.observations.players.tolist()) != statistics:
         raise snapshot.build_damage_error(f"the observations of {server.title}")
     fallback = last_in_snapshot.players if last_in_snapshot else 0
-    # The last observation of a server can be earlier than a bundle.
+    # A server's last observation can be before the start of a bundle.
     is_known = last_in_snapshot or snapshot.covered_from is None
     if server.current_is_fallback and is_known and server.players_current != fallback:
         raise snapshot.build_damage_error(server.title)
@@ -145,7 +146,7 @@ def _read_figures(
 
 
 def _get_observation(figures: WindowFigures, position: int) -> ExplainedObservation | None:
-    """Return the observation at a position; None without observations."""
+    """Return the observation at a position, or None if there are no observations."""
     if not figures.count:
         return None
     instants, players = figures.observations

@@ -1,4 +1,4 @@
-"""Read what people paste and export: JSON, commands, calls, Postman, cassettes and flows."""
+"""Read pasted or exported data: JSON, commands, calls, Postman, cassettes and flows."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from srvstat.support.recordings import Exchange, Exchanges, RecordedResponse, Un
 
 MAX_BYTES = 16 << 20
 
-# A command is `curl` before an option, a quoted word or what looks like a URL; elsewhere, `curl` is
+# A command is `curl` before an option, a quoted word or something like a URL; elsewhere, `curl` is
 # a word of prose. A prompt (`$ `, `me@host:~# `, `C:\\>`) or a command with a pipe may precede it.
 _START = re.compile(
     rf"""^[ \t]*(?:(?:[^\s'"]*\$|\[?[\w.-]+@[^\n'"$#%]*[$#%])[ \t]+
@@ -38,7 +38,7 @@ _NEAR = {
     " --request-id ID",
     r"\b(?:curl|irm|Invoke-\w+|requests|httpx)\b": "a command or a call needs its URL",
 }
-"""What a text without exchanges may be, and what to send instead."""
+"""Texts that resemble unsupported input, and the remedy for each."""
 _HEAD = re.compile(
     r"^(?:< )?HTTP/[0-9.]+ ([1-5][0-9]{2})\b[^\n]*\n((?:[^\n{][^\n]*\n)*)", re.MULTILINE
 )
@@ -52,7 +52,7 @@ def read_text(title: str, chunks: Iterator[bytes]) -> Exchanges:
 
     A response below a command or a call belongs to it.
 
-    Raises SourceError for text without any.
+    Raises SourceError if the text contains no request.
     """
     text = read_bytes(title, chunks).decode("utf-8", "surrogateescape").replace("\r\n", "\n")
     text = _QUOTING.sub("", text)
@@ -89,11 +89,13 @@ def read_text(title: str, chunks: Iterator[bytes]) -> Exchanges:
 
 
 def find_response(text: str) -> tuple[RecordedResponse | None, int | None]:
-    """Find the response below a command, with its head if curl printed one, and its date.
+    """Find the response below a command, with its head if curl printed it, and its date.
 
-    Without a head, the body tells the status.
+    Without a head, the status is derived from the body.
     """
-    head = [None, *_HEAD.finditer(text)][-1]  # after those of 100 Continue and of redirects
+    head = [None, *_HEAD.finditer(text)][
+        -1
+    ]  # the last head follows those of 100 Continue and of redirects
     body = _BODY.search(text, head.end() if head else 0)
     date = _DATE.search(head[2]) if head else None
     answered_at = recordings.parse_date(date[1].strip()) if date else None
@@ -101,7 +103,7 @@ def find_response(text: str) -> tuple[RecordedResponse | None, int | None]:
         return (RecordedResponse(int(head[1]), None) if head else None), answered_at
     start, end = body.start(1), len(text)
     value: Any = None
-    with suppress(ValueError, RecursionError):  # it is compared as it is
+    with suppress(ValueError, RecursionError):  # invalid JSON is compared as text
         value, end = json.JSONDecoder().raw_decode(text, start)
     status = int(head[1]) if head else 200
     if head is None and isinstance(value, dict) and isinstance(value.get("error"), dict):
@@ -130,9 +132,9 @@ def _decode(title: str, text: bytes) -> dict[str, Any]:
 def read_json(title: str, chunks: Iterator[bytes]) -> Exchanges:
     """Read the body of a request of Compare Servers, or of a response.
 
-    A response names the servers and the range of its request.
+    The servers and the range of a response's request are inferred from the response.
 
-    Raises SourceError.
+    Raises SourceError if the text is not valid JSON.
     """
     text = read_bytes(title, chunks).strip()
     value = _decode(title, text)
@@ -147,7 +149,7 @@ def read_json(title: str, chunks: Iterator[bytes]) -> Exchanges:
 
 
 def _infer_request(title: str, value: dict[str, Any]) -> Exchange | None:
-    """Return the request of a response; None if it names no servers."""
+    """Infer the request of a response. Return None if the response names no servers."""
     data = value.get("data")
     if isinstance(data, dict) and isinstance(data.get("id"), str):
         path = http.SERVERS_PATH + data["id"]
@@ -162,7 +164,7 @@ def _infer_request(title: str, value: dict[str, Any]) -> Exchange | None:
 def read_postman(title: str, chunks: Iterator[bytes]) -> Exchanges:
     """Read the saved responses of a Postman collection, its other requests, or a run of newman.
 
-    Raises SourceError.
+    Raises SourceError if the text is not valid JSON.
     """
     value = _decode(title, read_bytes(title, chunks))
     run = value.get("run")
@@ -180,7 +182,7 @@ def read_postman(title: str, chunks: Iterator[bytes]) -> Exchanges:
 
 
 def _convert_item(request: Any, response: Any) -> dict[str, Any]:
-    """Return a request of Postman and its response, if there is one, as an entry of a HAR file."""
+    """Convert a Postman request and its response, if any, to a HAR entry."""
     url, body = request["url"], request.get("body") or {}
     if isinstance(url, dict):
         path = f"{_join('.', url.get('host'))}/{_join('/', url.get('path'))}"
@@ -219,7 +221,7 @@ def _join(separator: str, parts: str | list[str] | None) -> str:
 
 
 def _iter_items(value: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield requests and responses: each saved response, or a request without one."""
+    """Yield requests and responses: each saved response, or a request without a response."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
@@ -232,7 +234,7 @@ def _iter_items(value: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def list_objects(value: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return the objects of a member that is a list; [] if it is none."""
+    """Return the objects in a list member, or [] if the member is not a list."""
     found = value.get(name)
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
@@ -243,7 +245,7 @@ _MOST_HEADERS = 1_000
 def read_cassette(title: str, chunks: Iterator[bytes]) -> Exchanges:
     """Read the interactions of a cassette in YAML or JSON: of VCR.py, Betamax or VCR for Ruby.
 
-    Raises SourceError.
+    Raises SourceError if the text is invalid or PyYAML is missing.
     """
     text = read_bytes(title, chunks).strip()
     parse = wire.decode if text.startswith(b"{") else _parse_yaml
@@ -262,10 +264,10 @@ def read_cassette(title: str, chunks: Iterator[bytes]) -> Exchanges:
 
 
 def _convert(message: Any) -> dict[str, Any]:
-    """Return a request or a response of a cassette with the members of both in a HAR file."""
+    """Convert a cassette's request or response to the members of either in a HAR file."""
     headers = (message["headers"] or {}).items()
     lists = {name: [given] if isinstance(given, str) else given for name, given in headers}
-    if sum(map(len, lists.values())) > _MOST_HEADERS:  # an alias repeats a list at no cost
+    if sum(map(len, lists.values())) > _MOST_HEADERS:  # a YAML alias repeats a list at no cost
         raise ValueError
     pairs = [(name, value) for name, values in lists.items() for value in values]
     sizes = [int(value) for name, value in pairs if name.lower() == "content-length"]
@@ -275,7 +277,7 @@ def _convert(message: Any) -> dict[str, Any]:
         encoded = b64encode(text).decode()
     content = {"text": encoded or text, "encoding": encoded and "base64", "size": max([0, *sizes])}
     return {
-        "method": str(message.get("method")).upper(),  # Ruby has symbols
+        "method": str(message.get("method")).upper(),  # Ruby writes symbols
         "url": message.get("uri"),
         "status": (message.get("status") or {}).get("code"),
         "headers": [{"name": name, "value": value} for name, value in pairs],
@@ -287,7 +289,7 @@ def _convert(message: Any) -> dict[str, Any]:
 def read_flows(title: str, chunks: Iterator[bytes]) -> Exchanges:
     """Read a flow file with mitmproxy, if it is installed in the same environment.
 
-    Raises SourceError.
+    Raises SourceError if the file is damaged or mitmproxy is missing.
     """
     needs = "needs mitmproxy; install it, or run mitmdump -nr FILE --set hardump=customer.har"
     entries = _parse(title, read_bytes(title, chunks), _parse_flows, needs)
@@ -304,7 +306,7 @@ def _parse_yaml(text: bytes) -> Any:
         yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
         def flatten_mapping(self, node: Any) -> None:
-            """Leave a mapping as it is."""
+            """Leave a mapping unchanged."""
 
     for tag, pattern in (("null", "null|~|"), ("int", "-?[0-9]{1,15}")):
         resolver = re.compile(rf"(?:{pattern})\Z")
@@ -320,7 +322,10 @@ def _parse_flows(text: bytes) -> Any:
 
 
 def _parse(title: str, text: bytes, parse: Callable[[bytes], Any], needs: str) -> Any:
-    """Parse a text with an optional library. Raises SourceError."""
+    """Parse a text with an optional library.
+
+    Raises SourceError if it is invalid or not installed.
+    """
     try:
         return parse(text)
     except ImportError:

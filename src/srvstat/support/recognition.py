@@ -1,4 +1,4 @@
-"""Find out what a recording is, by its content, and read it."""
+"""Recognize the kind of a recording by its content, and read it."""
 
 import codecs
 import gzip
@@ -28,7 +28,7 @@ MAX_ARCHIVE_BYTES = 1 << 28
 MAX_UNPACKED_BYTES = 1 << 30
 """Of all files of an archive, or of a text in gzip."""
 _MAX_START_BYTES = 1 << 10
-"""An input that begins with more white space is not taken for JSON."""
+"""The maximum white space before JSON. An input with more is not taken for JSON."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
@@ -42,23 +42,26 @@ _STARTS: Mapping[str, Reader] = {
     r"\{": recordings.read_ndjson,
     "": pasted.read_text,
 }
-"""How the text of each kind begins, the most exact ones first.
+"""The beginnings of texts of each kind, the most specific first.
 
-Flows are a dictionary as a tnetstring: its length, and its first key with its length.
+mitmproxy's flows are a dictionary as a tnetstring: its length, then its first key with the key's
+length.
 """
 _IGNORED = re.compile(r"__MACOSX/.*|(?:.*/)?(?:[0-9a-f]{40}\.\w+)?", re.DOTALL)
-"""Members of archives: of macOS, folders, and the bodies that Playwright attaches to a HAR file."""
+"""Ignored members of archives: macOS metadata, folders, and the bodies that Playwright attaches to
+a HAR file.
+"""
 
 
 def read_recording(name: str) -> Exchanges:
     """Read the exchanges of a recording, in their order; `-` is standard input.
 
-    It is a HAR file, NDJSON of the service, text with commands or calls, a Postman collection, a
-    cassette of VCR, flows of mitmproxy, or the JSON of a request or of a response alone. The
-    content decides; where it could be several, the extension does. It may be in UTF-16 and
-    compressed with gzip, or be an archive with such files.
+    Recordings are HAR files, the service's NDJSON, text with commands or calls, Postman
+    collections, VCR cassettes, mitmproxy flows, and the JSON of a single request or response. The
+    content determines the kind; if it is ambiguous, the extension does. The input may be in UTF-16
+    or gzip, or be an archive of such files.
 
-    Raises SourceError if the input can't be read, or is a HAR file that is not complete.
+    Raises SourceError if the input can't be read, or is an incomplete HAR file.
     """
     title = format_title(name)
     left = MAX_UNPACKED_BYTES
@@ -125,7 +128,7 @@ def _read(
 def _decode(title: str, stream: Any, count: _Count) -> Iterator[bytes]:
     """Return the bytes of a text in UTF-8, whatever its encoding, decompressed.
 
-    Raises SourceError.
+    Raises SourceError if compressed data are damaged.
     """
     if stream.peek(len(_GZIP)).startswith(_GZIP):
         stream = gzip.GzipFile(fileobj=stream)

@@ -1,4 +1,4 @@
-"""Exchanges of a client and the API, and how HAR files and NDJSON record them."""
+"""Define exchanges between a client and the API, and read them from HAR files and NDJSON."""
 
 import base64
 import re
@@ -26,7 +26,7 @@ _HOST = re.compile(rb"(?:[^/?#]*@)?([A-Za-z0-9._-]+(?::[0-9]*)?|\[[0-9A-Fa-f:.]+
 _PREFIXED = re.compile(rb"((?:/[A-Za-z0-9._~-]+)+)(/gateway/v1/(?:compare|servers/[^/]*))")
 """A path of the API behind a proxy or a stand-in: the prefix, and the path."""
 _FILLER = b"x"
-"""The name of the header that replaces all dropped ones, because only their size is judged."""
+"""The header that replaces all dropped headers. Only its size matters."""
 
 
 class RecordedResponse(NamedTuple):
@@ -38,14 +38,15 @@ class RecordedResponse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request and, if it was recorded, its response. Instants are Unix milliseconds.
+    """A request and, if recorded, its response. Times are Unix milliseconds.
 
-    `head` and `body` are as sent, so the head may hold a key: never print or store it. `host` comes
-    from the URL, with its port; it is "" if only a path was recorded. `prefix` is what the path had
-    before that of the API, as behind a proxy. `requested_at` is by the
-    clock of the client, `answered_at` by that of the service: the `Date` of the response, which has
-    whole seconds. `is_from_service` means that srvstat's service recorded the exchange: it removed
-    the key from the head, and wrote the plan of the caller, if any, to `plan`.
+    - `head`, `body`: as sent. The head may contain a key: never print or store it.
+    - `host`: the host and port of the URL, or "" if only a path was recorded.
+    - `prefix`: the part of the path before the API's path, as behind a proxy.
+    - `requested_at`: by the client's clock.
+    - `answered_at`: by the service's clock: the `Date` of the response, in whole seconds.
+    - `is_from_service`: whether srvstat's service recorded the exchange. It removed the key from
+      the head, and stored the caller's plan, if any, in `plan`.
     """
 
     place: str
@@ -63,11 +64,11 @@ class Exchange:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the request is not one to the API."""
+        """Whether the request is unrelated to the API."""
         return http.find_endpoint(self.head.path) is None
 
     def list_times(self) -> list[int]:
-        """Return the instants that were recorded."""
+        """Return the recorded times."""
         times = (self.as_of, self.requested_at, self.answered_at)
         return [at for at in times if at is not None]
 
@@ -85,13 +86,13 @@ ReadFile = Callable[[str], bytes]
 
 
 class UnreadableError(ValueError):
-    """A part can't be read. The message says why, and quotes nothing of the request."""
+    """A part can't be read. The message gives the reason, and quotes nothing of the request."""
 
 
 def keep_judged(headers: Iterable[tuple[bytes, bytes]]) -> http.Headers:
-    """Return the judged headers, and one that is as large as all others.
+    """Return the headers that affect a response, and one header as large as all others.
 
-    Names become lower case. Pseudo-headers of HTTP/2 (`:path`) are ignored.
+    Names become lower case. HTTP/2 pseudo-headers (`:path`) are ignored.
     """
     kept: list[tuple[bytes, bytes]] = []
     kept_bytes = dropped_bytes = 0
@@ -105,27 +106,28 @@ def keep_judged(headers: Iterable[tuple[bytes, bytes]]) -> http.Headers:
             dropped_bytes += size
     if not dropped_bytes:
         return kept
-    # Any size above the limit is judged alike.
+    # All sizes above the limit have the same effect.
     size = min(dropped_bytes, http.MAX_HEAD_BYTES + 1)
     return [*kept, (_FILLER, b"." * (size - len(_FILLER)))]
 
 
 def drop_filler(headers: http.Headers) -> http.Headers:
-    """Return the headers that `keep_judged` kept, without the one that replaces the others."""
+    """Remove the filler header that `keep_judged` added."""
     return [header for header in headers if header[0] != _FILLER]
 
 
 def build_exchange(place: str, method: str, url: bytes, headers: http.Headers) -> Exchange:
-    """Build the exchange of a request for a URL, or for a path with its query.
+    """Build an exchange from the URL of a request, or from its path and query.
 
-    The path has neither host nor fragment. If a URL is not of HTTP, the path is the scheme.
+    The exchange's path contains neither host nor fragment. If the URL is not an HTTP URL, the path
+    is the scheme.
     """
     origin = _ORIGIN.match(url)
     if not origin and (scheme := _SCHEME.match(url)):
         return Exchange(place, http.Head(method, scheme[0], b"", ()), b"")
     target = url[origin.end() :].partition(b"#")[0] if origin else url
     path, _, query = target.partition(b"?")
-    # A part that may be a password is no host, whether it is a valid one or not.
+    # Do not store a host that may be part of a password.
     named = b"" if not origin or _SLASH_IN_PASSWORD.match(url) else origin[0]
     host = _HOST.fullmatch(named.partition(b"//")[2])
     prefixed = _PREFIXED.fullmatch(path)
@@ -151,7 +153,7 @@ def read_ndjson(title: str, chunks: Iterator[bytes]) -> Exchanges:
 
 
 def read_line(place: str, line: bytes) -> Exchange | Unreadable | None:
-    """Read a line of a recording, or of the service's log; None for an event."""
+    """Read a line of a recording or of the service's log. Return None for an event."""
     if len(line) > MAX_LINE_BYTES:
         return Unreadable(place, f"longer than {MAX_LINE_BYTES:,} bytes")
     try:
@@ -202,7 +204,7 @@ def _build_exchange(place: str, parsed: Recording | PlainExchange) -> Exchange:
 
 
 def build_comparison(place: str, servers: Iterable[tuple[str, str]], range: Any) -> Exchange:
-    """Build the exchange of a comparison of servers, each a namespace and an identifier."""
+    """Build the exchange of a comparison. Each server is a namespace and an identifier."""
     named = [{"identifier": name, "by": by} for by, name in servers]
     kind = [(b"content-type", http.JSON_TYPE.encode())]
     exchange = build_exchange(place, "POST", http.COMPARE_PATH.encode(), kind)
@@ -210,7 +212,7 @@ def build_comparison(place: str, servers: Iterable[tuple[str, str]], range: Any)
 
 
 def _build_logged(place: str, entry: dict[str, Any]) -> Exchange:
-    """Build the exchange that a line of the log describes: no body, and the time of the answer."""
+    """Build the exchange of a log line, which has no body, and only the time of the response."""
     logged = _validate(documents.LogEntry, entry)
     servers = [(by, name) for by, _, name in (one.partition(":") for one in logged.servers)]
     by, name = servers[0] if servers else ("id", "")
@@ -239,12 +241,12 @@ def _decode_body(text: str | None, encoded: str | None) -> bytes:
 def _decode_base64(name: str, text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
-    except ValueError:  # binascii.Error, or a character that is not ASCII
+    except ValueError:  # binascii.Error, or a non-ASCII character
         raise UnreadableError(f"{name}: not base64") from None
 
 
 MAX_BODY_BYTES = 4 << 20
-"""No body of the API comes near; more is refused instead of decompressed."""
+"""The maximum decompressed size, in bytes; API bodies are far smaller."""
 
 _GZIP_START, _ANY_HEADER = b"\x1f\x8b", zlib.MAX_WBITS | 32
 _CODINGS = (b"gzip", b"x-gzip", b"deflate")
@@ -253,15 +255,15 @@ _CODINGS = (b"gzip", b"x-gzip", b"deflate")
 def read_har(title: str, chunks: Iterator[bytes], read_file: ReadFile | None = None) -> Exchanges:
     """Read the entries of a HAR file in their order.
 
-    `read_file` reads the bodies that Playwright attaches as files of an archive.
+    `read_file`: reads a body that Playwright attached as a file in the archive.
 
-    Raises SourceError if it is not a HAR file, or not complete.
+    Raises SourceError if it is not a HAR file, or incomplete.
     """
     count = 0
     try:
         for count, entry in enumerate(json_stream.iter_items(chunks, "log.entries"), 1):
             read = read_har_entry(place := f"{title}, entry {count}", entry)
-            # Those of other requests, such as pictures, are not needed.
+            # Attached bodies of unrelated requests, such as pictures, are not needed.
             if read_file and not (isinstance(read, Exchange) and read.is_foreign):
                 _embed_files(entry, read_file)
                 read = read_har_entry(place, entry)
@@ -279,14 +281,14 @@ def read_har(title: str, chunks: Iterator[bytes], read_file: ReadFile | None = N
 
 def _embed_files(entry: Any, read_file: ReadFile) -> None:
     for outer, inner in (("request", "postData"), ("response", "content")):
-        with suppress(LookupError, TypeError):  # without a file, or not valid
+        with suppress(LookupError, TypeError):  # without a file, or invalid
             body = entry[outer][inner]
             text = base64.b64encode(read_file(body["_file"])).decode()
             body.update(text=text, encoding="base64")
 
 
 def read_har_entry(place: str, entry: Any) -> Exchange | Unreadable:
-    """Read an entry of a HAR file, or a part of another recording in that form."""
+    """Read an entry of a HAR file, or a part of another recording converted to a HAR entry."""
     try:
         return _build_har_exchange(place, entry)
     except UnreadableError as error:
@@ -314,14 +316,14 @@ def _build_har_exchange(place: str, entry: Any) -> Exchange:
 
 
 def _find_header(entry: documents.HarEntry, name: str) -> str | None:
-    """Return the first header of a response with a name."""
+    """Return the value of a response's first header with this name, or None."""
     headers = entry.response.headers if entry.response else ()
     return next((each.value for each in headers if each.name.lower() == name.lower()), None)
 
 
 def parse_date(text: str) -> int | None:
-    """Return the instant of a `Date`, in Unix milliseconds; None if it is not valid."""
-    # Importing it takes as long as most replays read.
+    """Parse a `Date` to Unix milliseconds. Return None if it is invalid."""
+    # Importing it takes as long as reading most recordings.
     from email.utils import parsedate_to_datetime  # noqa: PLC0415
 
     with suppress(ValueError, OverflowError):
@@ -331,7 +333,7 @@ def parse_date(text: str) -> int | None:
 
 
 def _encode_header(header: documents.HarHeader) -> tuple[bytes, bytes]:
-    # One that was too long to read is still too long.
+    # Over-long headers stay over-long after truncation.
     is_cut = json_stream.TOO_LONG in (header.name + header.value)
     value = b"." * (http.MAX_HEAD_BYTES + 1) if is_cut else header.value.encode()
     return header.name.encode(), value
@@ -348,8 +350,8 @@ _MAX_DIGITS = 15
 def _build_request_body(entry: documents.HarEntry, headers: http.Headers) -> bytes:
     """Return the body of a request.
 
-    Raises UnreadableError if the recorder left out a part of it: the API has no answer to a
-    comparison without a body, and no other length than the declared one.
+    Raises UnreadableError if the recorder omitted a part of the body: the API never responds to a
+    comparison without a body, or with a body that differs from the declared length.
     """
     request = entry.request
     body = _build_body("request.postData", request.post_data) or b""
@@ -370,7 +372,7 @@ def _describe_cut(body: bytes, size: int) -> str:
 
 
 def _build_har_response(entry: documents.HarEntry) -> RecordedResponse | None:
-    """Return the response; None if there was none, for which HAR has the status 0."""
+    """Return the response, or None if there was none, for which HAR uses the status 0."""
     response = entry.response
     if not response or not response.status:
         return None
@@ -381,7 +383,7 @@ def _build_har_response(entry: documents.HarEntry) -> RecordedResponse | None:
     headers = keep_judged(map(_encode_header, response.headers))
     coding = b", ".join(http.find_values(headers, b"content-encoding")).lower()
     text = _decompress("response.content", body, coding) if content.encoding else body
-    # Some record the size of the compressed body: compressing a short text can make it longer.
+    # Some tools record the compressed size, which can exceed the text.
     size = (content.size or 0) + min(content.compression or 0, 0)
     is_known = coding in (b"", b"identity") or content.compression is not None or not body
     if text is body and is_known and len(body) < size:
@@ -401,15 +403,15 @@ def _build_body(place: str, body: documents.HarBody | None) -> bytes | None:
 
 
 def _decompress(place: str, body: bytes, coding: bytes) -> bytes:
-    """Return a body decompressed if it still is compressed as its `Content-Encoding` says.
+    """Return a body, decompressed if it is still compressed as its `Content-Encoding` says.
 
-    Most programs record the decompressed body beside the original header.
+    Most programs record the decompressed body together with the original header.
 
     Raises UnreadableError for an unknown coding, and for damaged or too much data.
     """
     if not coding or coding == b"identity":
         return body
-    # Compressed data is not UTF-8: neither its first bytes nor its checksum.
+    # Compressed data are not valid UTF-8: neither their first bytes nor their checksum.
     with suppress(UnicodeDecodeError):
         body.decode()
         return body
@@ -433,5 +435,5 @@ def _inflate(place: str, body: bytes) -> bytes:
             raise UnreadableError(f"{place}: more than {MAX_BODY_BYTES:,} bytes when decompressed")
         if not stream.eof:
             raise UnreadableError(f"{place}: compressed data that is cut off")
-        rest = stream.unused_data  # of the next member
+        rest = stream.unused_data  # the next member
     return text

@@ -1,4 +1,4 @@
-"""Answer recorded requests again, and compare the answers with the recorded ones."""
+"""Respond to recorded requests again, and compare the responses with the recorded ones."""
 
 import re
 from collections import Counter
@@ -26,12 +26,14 @@ from srvstat.support import comparing
 from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable, drop_filler
 
 AtRule = Literal["recorded", "snapshot", "search"]
-"""How to choose the instant of an answer; also the values of `--at` besides times."""
+"""How to choose the time of a response; also the values of `--at` besides times."""
 
 _REFUSALS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 
 _MAX_FOREIGN_LENGTH = 1_000
-"""Longer paths of foreign requests are cut. Thousands of them must not fill the memory."""
+"""The maximum length of an unrelated request's path. Thousands of long paths would fill the
+memory.
+"""
 
 Request = ServerReference | CompareRequest
 
@@ -49,23 +51,30 @@ _PLACEHOLDER = re.compile(
     r"(?:redacted|removed|hidden|masked|filtered|stripped|sanitized|omitted|secret|key|token)\W*",
     re.IGNORECASE,
 )
-"""What people and programs write in place of a key, such as `***`, `<key>` and `REDACTED`."""
+"""Matches the text that people and programs write in place of a key, such as `***`, `<key>` and
+`REDACTED`.
+"""
 
 _UPDATED_AT = "/data/updatedAt"
 _RECORD_FIELD = re.compile(r"/data/(?!(?:id|cfxId)(?:/|\Z)).+")
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-"""A string in JSON."""
+"""A JSON string."""
 
 
 class NotReproducibleError(Exception):
-    """Only the service that answered knows why. The message gives the reason."""
+    """The recorded status can't be reproduced from the request and the snapshot.
+
+    The message gives the reason.
+    """
 
 
 class RecomputedAnswer(NamedTuple):
     """The answer to a request. `body` is empty for HEAD.
 
-    `request` is None if it is invalid. `reason` explains an error.
+    - `body`: empty for HEAD.
+    - `request`: None if it is invalid.
+    - `reason`: explains an error.
     """
 
     status: int
@@ -77,12 +86,14 @@ class RecomputedAnswer(NamedTuple):
 class ReplaySettings(NamedTuple):
     """How to answer and to compare.
 
-    `at` is a rule, or an instant in Unix milliseconds for all exchanges. A search begins `within`
-    milliseconds before the request, and ends an hour after it, because clocks differ, or at the end
-    of the snapshot. If it would begin after that, it ends at the recorded as_of instead, or at the
-    end of the snapshot. `plan` overrides the caller's; without it, `access` gives the plan of the
-    caller's key. Without both, everything is allowed. `prefix` precedes the paths of the API, as
-    behind a proxy; by default, it is the first one of the requests.
+    - `at`: a rule, or a time in Unix milliseconds for all exchanges.
+    - `within`: a search begins this many milliseconds before the request. It ends an hour after the
+      request, because clocks differ, or at the end of the snapshot. If it would begin after the end
+      of the snapshot, it ends at the recorded as_of or at the end of the snapshot instead.
+    - `plan`: overrides the caller's plan.
+    - `access`: without `plan`, gives the plan of the caller's key. Without both, everything is
+      allowed.
+    - `prefix`: precedes the paths of the API, as behind a proxy. Default: the first prefix found.
     """
 
     at: AtRule | int = "recorded"
@@ -97,9 +108,9 @@ class ReplaySettings(NamedTuple):
 def replay(
     snapshot: Snapshot, exchanges: Iterable[Exchange | Unreadable], settings: ReplaySettings
 ) -> documents.Replay:
-    """Answer all exchanges and compare the answers with the recorded responses.
+    """Respond to all exchanges again, and compare the responses with the recorded ones.
 
-    Raises SnapshotError, and what iterating over the exchanges raises.
+    Raises SnapshotError if the snapshot is damaged, and the errors of the exchanges' iterator.
     """
     replayer = _Replayer(snapshot, settings, settings.prefix)
     replayed = tuple(map(replayer.replay, exchanges))
@@ -160,9 +171,9 @@ class _Replayer:
         return access is not None and access.find_plan(key) is not None
 
     def _check_reproducible(self, status: int) -> None:
-        """Check that a recorded status follows from the request, the data and the access file.
+        """Check that a recorded status depends only on the request, the data and the access file.
 
-        Raises NotReproducibleError.
+        Raises NotReproducibleError if it depends on anything else.
         """
         if status == HTTPStatus.TOO_MANY_REQUESTS:
             reason = "only the service counts requests"
@@ -179,9 +190,10 @@ class _Replayer:
         raise NotReproducibleError(f"status {status}: {reason}")
 
     def _judge(self, exchange: Exchange) -> Findings:
-        """Answer a request of the contract and compare the answer with the recorded response.
+        """Respond to an API request, and compare the response with the recorded one.
 
-        Raises NotReproducibleError, SnapshotError.
+        Raises NotReproducibleError if the recording lacks information, and SnapshotError if data
+        are damaged.
         """
         response = exchange.response
         if response is not None:
@@ -208,7 +220,8 @@ class _Replayer:
             findings |= self._search(response, answered, differences, at, until)
             times = findings["true_during"] if is_search else ()
             if not findings["true_during"] and (is_search or not exchange.list_times()):
-                # As of when another server was right, only the wrong figures differ.
+                # If another server's result was right at some time, then only wrong numbers differ
+                # at that time.
                 times = next(
                     (one.true_during for one in findings["servers"] if one.true_during), ()
                 )
@@ -227,7 +240,7 @@ class _Replayer:
         return findings | self._describe_answer(answered, at)
 
     def _choose_instant(self, exchange: Exchange) -> tuple[int, Clock | None]:
-        """Return the instant of an answer, and whose clock it is from if a request has a time."""
+        """Return the time for a response, and for a request's time, whose clock it is from."""
         found: list[tuple[int | None, Clock | None]] = []
         recorded, asked = (exchange.as_of, None), _find_request_time(exchange)
         match self.settings.at:
@@ -243,13 +256,14 @@ class _Replayer:
         return next((at, clock) for at, clock in found if at is not None)
 
     def _answer(self, exchange: Exchange, at: int) -> RecomputedAnswer:
-        """Answer a request as the service would, in the order of D11.
+        """Respond to a request as the service would, in the order of D11.
 
-        Raises NotReproducibleError, SnapshotError.
+        Raises NotReproducibleError if the access file lacks the plan, and SnapshotError if data are
+        damaged.
         """
         head = exchange.head
         if exchange.response and exchange.response.status != HTTPStatus.BAD_REQUEST:
-            # Whoever answered accepted the cookies and other headers, however long they are.
+            # The original service accepted the cookies and other headers, however long they are.
             head = head._replace(headers=drop_filler(head.headers))
         request: Request | None = None
         status: int = HTTPStatus.OK.value
@@ -276,9 +290,10 @@ class _Replayer:
         return RecomputedAnswer(status, body, request, reason)
 
     def _find_plan(self, exchange: Exchange) -> Plan | None:
-        """Return the plan of the caller; None, which allows everything, for an unknown caller.
+        """Return the caller's plan, or None (everything allowed) for an unknown caller.
 
-        Raises GatewayUnauthorizedError, NotReproducibleError.
+        Raises GatewayUnauthorizedError for an invalid key, and NotReproducibleError if the access
+        file lacks the recorded plan.
         """
         access = self.settings.access
         if self.settings.plan is not None or access is None:
@@ -309,7 +324,7 @@ class _Replayer:
         found = comparing.compare_bodies(recorded, answered.body, tolerance)
         if not isinstance(answered.request, ServerReference):
             return found
-        # The record of another time has another `updatedAt`. Only its identifiers never change.
+        # A record from another time has another `updatedAt`. Only its identifiers never change.
         is_now = self.settings.at == "snapshot" or self.snapshot.as_of in exchange.list_times()
         is_other = not is_now and any(each.pointer == _UPDATED_AT for each in found)
         return [
@@ -327,7 +342,10 @@ class _Replayer:
         at: int,
         until: int,
     ) -> Findings:
-        """Find when a response was true; only the results of a comparison change with time."""
+        """Find the times at which a response was correct.
+
+        Only results of comparisons change over time.
+        """
         # Importing numpy takes longer than most replays, which read no observations.
         from srvstat.support import search  # noqa: PLC0415
 
@@ -372,16 +390,16 @@ class _Replayer:
 
 
 def _move(at: int, interval: documents.Interval) -> int:
-    """Return the instant of an interval that is nearest; before its end, a whole second."""
+    """Return the instant in an interval nearest to a time, rounded to a whole second."""
     if at > interval.to:
-        at = interval.to // 1_000 * 1_000  # people can type it
+        at = interval.to // 1_000 * 1_000  # so that people can type it
     return max(at, interval.from_)
 
 
 def _find_request_time(exchange: Exchange) -> tuple[int | None, Clock]:
-    """Return when a request was made, and by whose clock."""
+    """Return the time of a request, and whose clock it is from."""
     client, service = exchange.requested_at, exchange.answered_at
-    # A date has whole seconds. The clock of a client that agrees with it is more exact.
+    # A date has whole seconds. If the client's clock agrees with it, that clock is more precise.
     if service is not None and (client is None or abs(client - service) > _MOST_ROUNDING):
         return service, "service"
     return client, "service" if exchange.is_from_service else "client"
@@ -392,14 +410,14 @@ def _is_placeholder(value: bytes) -> bool:
 
 
 def _can_be_dated(answered: RecomputedAnswer, differences: Sequence[documents.Difference]) -> bool:
-    """Return whether the result of a comparison differs, which may have been true before."""
+    """Return whether a differing comparison may have been correct earlier."""
     is_result = isinstance(answered.request, CompareRequest) and answered.status == HTTPStatus.OK
     is_other = any(each.pointer in ("", "/status") for each in differences)
     return is_result and _has_value(differences) and not is_other
 
 
 def _is_of_record(difference: documents.Difference) -> bool:
-    """Return whether a difference is one of two values that a server's record can have."""
+    """Return whether two values differ that a server's record can both have had."""
     kinds = {type(difference.recorded), type(difference.recomputed)} - {NoneType}
     is_value = difference.class_ == "value" and difference.absent_in is None and len(kinds) == 1
     return is_value and bool(_RECORD_FIELD.fullmatch(difference.pointer))
@@ -417,9 +435,9 @@ def _has_value(differences: Iterable[documents.Difference]) -> bool:
 
 
 def _hide_findings(keys: KeyFilter, findings: Findings) -> Findings:
-    """Hide keys in the fields of a ReplayedExchange that can repeat what a client sent.
+    """Hide keys in the fields of a ReplayedExchange that can repeat a client's data.
 
-    Differences are shortened after that: half a key could not be found.
+    Differences are shortened afterwards, because half a key could not be recognized.
     """
     hidden = dict(findings)
     if hidden.get("reason") is not None:
@@ -452,9 +470,10 @@ _SHORTEST: Range = "24h"
 class Case(NamedTuple):
     """The servers of all requests, and their longest range.
 
-    `starts_at` is where the earliest window starts, in Unix milliseconds; `searched_from` is where
-    it would start in a search. `explained` are the words of a command that gives the answer to a
-    request: to the first whose response differs, else to the first.
+    - `starts_at`: the start of the earliest window, in Unix milliseconds.
+    - `searched_from`: the start of the earliest window that a search would need.
+    - `explained`: the arguments of a command that gives the response to a request: the first request
+      whose response differs, or else the first request.
     """
 
     references: list[ServerReference]
@@ -465,9 +484,9 @@ class Case(NamedTuple):
 
 
 def find_case(replayed: documents.Replay) -> Case:
-    """Return what the requests of a replayed recording need.
+    """Return the servers and times that the requests of a replayed recording need.
 
-    Raises SourceError if none was answered.
+    Raises SourceError if no request has a response.
     """
     exchanges = sorted(replayed.exchanges, key=lambda each: each.class_ != "differs")
     answered = [(each.request, each.as_of or 0) for each in exchanges if each.request]

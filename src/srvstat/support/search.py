@@ -1,8 +1,8 @@
-"""Find when a recorded result was true.
+"""Find the times at which a recorded result was correct.
 
-The statistics of a server change only when an observation enters or leaves the window. Between two
-such instants they are constant, so all instants of a search cost as much as the observations that
-pass the window's ends.
+A server's statistics change only when an observation enters or leaves the window, and are constant
+in between. So searching all times costs as much as processing the observations that pass the ends
+of the window.
 """
 
 import re
@@ -27,16 +27,16 @@ from srvstat.snapshot.rows import ServerRow
 from srvstat.support.comparing import MAX_DIFFERENCES
 
 Instants = tuple[int, int]
-"""The first and the last instant of an interval, in Unix milliseconds."""
+"""The first and the last time of an interval, in Unix milliseconds."""
 
 Result = Mapping[str, Any] | None
-"""The recorded result of a server; None if no instant gives it."""
+"""The recorded result of a server, or None if it was never correct."""
 
 _RESULT = re.compile(r"/data/([0-9]+)/")
 _FIGURE = re.compile(
     r"/data/\d+/(?:(?:average|median|peak|lowest)Players|growth/(?:players|percentage)|sampleCount)"
 )
-"""The pointers of the values that change with time."""
+"""The pointers of the values that change over time."""
 
 
 def find_true_times(
@@ -46,11 +46,11 @@ def find_true_times(
     searched: Instants,
     tolerance: Decimal,
 ) -> tuple[tuple[documents.Interval, ...], tuple[documents.ServerIntervals, ...]]:
-    """Find when the recorded results were true within `searched`: all of them, and each.
+    """Find the times within `searched` at which all results were correct, and at which each was.
 
-    `results` has one result for each server of the request, as `read_results` returns them.
+    `results`: one per server of the request, from `read_results`.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     servers = resolve_servers(snapshot, request.servers)
     dated = [
@@ -64,16 +64,16 @@ def find_true_times(
 
 
 def describe_intervals(intervals: Iterable[Instants]) -> tuple[documents.Interval, ...]:
-    """Return intervals as parts of the document."""
+    """Convert intervals to parts of the document."""
     return tuple(documents.Interval(from_=start, to=end) for start, end in intervals)
 
 
 def read_results(
     body: bytes, differences: Sequence[documents.Difference], count: int
 ) -> list[Result]:
-    """Return the recorded results of `count` servers; None for one that was never true.
+    """Return the recorded results of `count` servers, each None if it was never correct.
 
-    `differences` compare the body with our answer at any instant: only figures change with it.
+    `differences`: between the body and our response at any time. Only statistics change over time.
     """
     pointers = [each.pointer for each in differences if each.class_ == "value"]
     lasting = [pointer for pointer in pointers if not _FIGURE.fullmatch(pointer)]
@@ -90,14 +90,14 @@ def read_results(
 def _iter_statistics(
     snapshot: Snapshot, server: ServerRow, range: Range, searched: Instants
 ) -> Iterator[tuple[int, int, Statistics]]:
-    """Yield the intervals of as_of in which no statistic changes, ascending.
+    """Yield the as_of intervals in which no statistic changes, ascending, with the statistics.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     length = DAYS[range] * DAY_MS
     earliest, latest = searched
     instants, players = read_observations(snapshot, server, Window(earliest - length, latest))
-    # An observation enters the window at its instant, and leaves it when the window starts there.
+    # An observation enters the window at its time, and leaves it when the window starts there.
     changes = np.concatenate(([earliest], instants, instants + length))
     starts = np.unique(changes[(changes >= earliest) & (changes <= latest)]).tolist()
     sliding = _SlidingWindow(players.tolist())
@@ -111,11 +111,11 @@ def find_when(
     range: Range,
     wanted: Sequence[Sequence[documents.Figure]],
 ) -> documents.When:
-    """Find when the wanted figures of each server were true, from its first observation on.
+    """Find the times at which the wanted statistics of each server were correct.
 
-    The snapshot must cover the window at its end.
+    Searches from the first observation on. The snapshot must cover the window at its end.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     first = snapshot.file_row.first_observed_at
     whole = (snapshot.as_of if first is None else min(first, snapshot.as_of), snapshot.as_of)
@@ -177,9 +177,9 @@ def _date_figures(
 
 
 def limit_search(snapshot: Snapshot, range: Range, searched: Instants) -> Instants:
-    """Return the instants of a search whose windows a snapshot covers; a bundle lacks the others.
+    """Limit a search to the times whose windows a snapshot covers. A bundle lacks earlier windows.
 
-    It must cover the window of the last one.
+    The snapshot must cover the window of the last time.
     """
     if snapshot.covered_from is None:
         return searched
@@ -188,7 +188,7 @@ def limit_search(snapshot: Snapshot, range: Range, searched: Instants) -> Instan
 
 
 def intersect(lists: Sequence[list[Instants]]) -> list[Instants]:
-    """Return the intervals that all lists have in common; each list is ascending and disjoint."""
+    """Return the intersection of all lists of intervals, which must be ascending and disjoint."""
     pairs = (pair for intervals in lists for pair in intervals)
     edges = sorted(edge for start, end in pairs for edge in ((start, 1), (end + 1, -1)))
     common = []
@@ -202,7 +202,7 @@ def intersect(lists: Sequence[list[Instants]]) -> list[Instants]:
 
 
 class _SlidingWindow:
-    """The player counts in a window that moves forward, in order of time and by rank."""
+    """The player counts in a window that moves forward, ordered by time and by rank."""
 
     def __init__(self, players: Sequence[int]) -> None:
         self._total = 0
@@ -211,7 +211,7 @@ class _SlidingWindow:
         self._ranked: list[int] = []
 
     def move(self, places: slice) -> Statistics:
-        """Move to the observations at some places, and return their statistics."""
+        """Move to the observations at these positions, and return their statistics."""
         low, high = places.start, places.stop
         entering, leaving = self._players[self._high : high], self._players[self._low : low]
         self._total += sum(entering) - sum(leaving)

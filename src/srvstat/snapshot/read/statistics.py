@@ -244,7 +244,6 @@ def _rank(file: SnapshotFile, span: _Span, window: Window) -> tuple[int, float, 
     is_counted = greatest_peak < rows.COUNTED
     if not is_counted and upper_rank >= count_up_to(top):
         # Importing numpy takes longer than computing most responses.
-        # #1772 most servers were empty at some time
         from srvstat.contract.arrays import find_ranks  # noqa: PLC0415
         from srvstat.snapshot.read.observations import read_observations  # noqa: PLC0415
 
@@ -254,5 +253,5 @@ def _rank(file: SnapshotFile, span: _Span, window: Window) -> tuple[int, float, 
     lower = find(lower_rank, 0, top)
     upper = lower if count_up_to(lower) > upper_rank else find(upper_rank, lower, top)
     peak = find(count - 1, max(upper, least_peak), top) if is_counted else span.find_wide_peak()
-    lowest = 0 if count_up_to(0) else find(0, 1, lower)  # many servers were empty once
+    lowest = 0 if count_up_to(0) else find(0, 1, lower)  # most servers were empty at some time
     return lowest, (lower + upper) / 2, peak

@@ -64,13 +64,12 @@ class Rejects:
     source. Staging must create the tables first.
 
     May raise sqlite3.Error, for example when temporary space runs out.
-    #2593 source number → malformed rows
     """
 
     def __init__(self, connection: sqlite3.Connection, sources: Sequence[Source]) -> None:
         self._connection = connection
         self._sources = sources
-        self.malformed_of: Counter[int] = Counter()  # by the number of the source
+        self.malformed_of: Counter[int] = Counter()  # source number → malformed rows
         self.conflicting = 0
 
     @property
@@ -376,11 +375,7 @@ def open_temporary() -> Iterator[sqlite3.Connection]:
 
 
 class Intake:
-    """Reads the sources in order, stages the observations to keep, and counts the other rows.
-
-    #2842 source number → rows #2844 reason → place of the first row #2846 the keys of servers with
-    an observation
-    """
+    """Reads the sources in order, stages the observations to keep, and counts the other rows."""
 
     def __init__(self, connection: sqlite3.Connection, roster: Roster, inputs: Inputs) -> None:
         self.roster = roster
@@ -388,11 +383,11 @@ class Intake:
         self.staging = Staging(connection)
         self.rejects = Rejects(connection, inputs.observations)
         self.repeated = 0
-        self.rows_of: Counter[int] = Counter()  # by the number of the source
+        self.rows_of: Counter[int] = Counter()  # source number → rows
         self.skipped: Counter[str] = Counter()
-        self.first_skipped: dict[str, int] = {}  # the place of the first row by reason
+        self.first_skipped: dict[str, int] = {}  # reason → place of the first row
         self.warnings = [*roster.warnings]
-        self._observed: set[int] = set()  # the keys of servers
+        self._observed: set[int] = set()  # the keys of servers with an observation
 
     @property
     def rows(self) -> int:
