@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from srvstat.asgi.explore import Explorer
 
 READY_SECONDS = 2.0
-"""Seconds from the start of a check until the service counts as not ready."""
+"""The timeout of a readiness check, in seconds."""
 
 SECONDS_BETWEEN_CHECKS = 1.0
-"""A result holds this long, from the start of its check, so that many requests cost no more."""
+"""How long a readiness result is cached, in seconds from the start of its check."""
 
 _RECORDED = frozenset({"getServer", "compareServers"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-"""The methods that the log names; any other is `other`."""
+"""The methods that the log names. Any other method is logged as `other`."""
 _REQUEST_ID = re.compile(http.REQUEST_ID_PATTERN)
 _STOPPING = "the service is stopping"
 _OPERATIONS: Mapping[bytes, str] = {
@@ -50,7 +50,7 @@ _OPERATIONS: Mapping[bytes, str] = {
     http.READY_PATH.encode(): "getReadiness",
     b"/openapi.json": "getOpenApi",
 }
-"""What the log calls the operational paths."""
+"""The operational paths, with their names in the log."""
 
 
 Site: TypeAlias = "Control | OperationalPaths | ApiDocs | Explorer"
@@ -59,7 +59,8 @@ Site: TypeAlias = "Control | OperationalPaths | ApiDocs | Explorer"
 class Service:
     """The ASGI application. Create it before the event loop starts.
 
-    Raises SourceError for the access file, SnapshotError, and what Recorder raises.
+    Raises SourceError for an invalid access file, SnapshotError for an unusable snapshot, and the
+    errors of Recorder.
     """
 
     def __init__(self, settings: Settings, log: Log) -> None:
@@ -68,13 +69,14 @@ class Service:
         self.authenticator = Authenticator(settings.access, log)
         self.snapshot = ServedSnapshot(settings.snapshot, log, settings.simulation.at)
         self.operational = OperationalPaths(self.snapshot)
-        # They answer paths outside the contract and the order of D11 (D21): the first that has one.
+        # Sites serve paths outside the API and the order of D11 (D21). The first site with a path
+        # wins.
         docs = ApiDocs(self.snapshot, self.authenticator, has_explore=settings.explore)
         self.control = Control(self.faults, self.snapshot) if settings.simulation.control else None
         self.sites: list[Site] = [self.operational, docs]
         self.sites += [self.control] if self.control else []
         if settings.explore:
-            # The page needs the analyzer, which the API does not.
+            # Imported here, because only this page needs the analyzer.
             from srvstat.asgi import explore  # noqa: PLC0415
 
             self.sites.insert(0, explore.Explorer(self.snapshot, self.authenticator))
@@ -87,10 +89,10 @@ class Service:
         self.hosts = settings.hosts
         self.explains_errors = settings.explains_errors
         self.disconnect: Callable[[Scope, str], None] = lambda *_: None
-        """Breaks the connection of a request, as a fault says; the server sets it."""
+        """Breaks the connection of a request, for a simulated fault. The server sets it."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, log it, and record it."""
+        """Respond to a request, log it, and record it."""
         started = time.perf_counter()
         request = Request(scope, receive)
         exchange = self._begin(request)
@@ -114,22 +116,22 @@ class Service:
         self.log.add(entry)
 
     def begin_stop(self) -> None:
-        """Close connections after their next answer, send delayed answers, and be not ready."""
+        """Begin to stop: report not ready, send delayed responses, and close connections."""
         self.operational.stop()
         self.faults.stop()
 
     def close(self) -> None:
-        """Write what remains of the recording and the log."""
+        """Write the rest of the recording and of the log."""
         if self.recorder:
             self.recorder.close()
         self.log.add_event("stopped")
         self.log.close()
 
     def _begin(self, request: Request) -> Exchange:
-        """Return what the head of a request says.
+        """Create an exchange from the head of a request.
 
-        The log entry has neither its path nor its headers: a client can put a key there, in any
-        encoding.
+        The log entry contains neither the path nor the headers, because a client can put a key
+        there, in any encoding.
         """
         scope = request.scope
         head = http.Head(request.method, scope["raw_path"], scope["query_string"], scope["headers"])
@@ -150,7 +152,7 @@ class Service:
         return Exchange(request, now, head, key_filter, entry, headers, as_of, current.root)
 
     def _note(self, exchange: Exchange, response: Response | None = None) -> None:
-        """Note a request in the journal, and its answer, if it gets one, in the log entry."""
+        """Add a request to the journal, and its response, if it gets one, to the log entry."""
         entry, head = exchange.entry, exchange.head
         fault = entry.get("simulated")
         if response and fault not in {"drop", "reset"}:
@@ -160,7 +162,7 @@ class Service:
             self.control.add(exchange)
 
     async def _break(self, exchange: Exchange, response: Response, send: Send) -> None:
-        """Break the connection, after half of the body if it is cut."""
+        """Break the connection. A `cut` first sends half of the body."""
         request, fault = exchange.request, exchange.entry["simulated"]
         if fault == "cut":
             start = {"status": response.status_code, "headers": response.raw_headers}
@@ -168,12 +170,12 @@ class Service:
             half = bytes(response.body[: len(response.body) // 2])
             await send({"type": "http.response.body", "body": half, "more_body": True})
         self.disconnect(request.scope, fault)
-        # If the application returned earlier, uvicorn would answer with a 500.
+        # If the application returned earlier, uvicorn would respond with a 500.
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
     def _record(self, exchange: Exchange, response: Response) -> None:
-        """Add an answer to the recording."""
+        """Add a response to the recording."""
         entry, head = exchange.entry, exchange.head
         if not self.recorder or "simulated" in entry or entry.get("operation") not in _RECORDED:
             return
@@ -192,7 +194,7 @@ class Service:
         )
 
     async def _respond(self, exchange: Exchange) -> Response:
-        """Return the response to a request. Raises ClientDisconnect."""
+        """Return the response to a request. Raises ClientDisconnect if the client has left."""
         head, entry, headers = exchange.head, exchange.entry, exchange.headers
         if http.has_ambiguous_length(head.headers):
             headers["connection"] = "close"  # RFC 9112, section 6.1; also after an error
@@ -209,7 +211,7 @@ class Service:
             answered = errors.InternalError(error.reason)
         except ClientDisconnect:
             raise
-        except Exception as error:  # noqa: BLE001 - a bug; no client may see a traceback
+        except Exception as error:  # noqa: BLE001 - a bug; clients must not see a traceback
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{place.name}, {place.filename} line {place.lineno}"
             answered = errors.InternalError(f"a bug in srvstat: {type(error).__name__} in {where}")
@@ -218,9 +220,9 @@ class Service:
         return build_error_response(answered, headers)
 
     async def _answer_site(self, exchange: Exchange, site: "Site | None") -> Response:
-        """Return the response of a site, or of the API without one. Raises what they raise."""
+        """Return the response of a site, or of the API if there is no site. Raises their errors."""
         headers = exchange.headers
-        # Its own health is no secret, and probes use any address.
+        # Health needs no host check: it is not secret, and probes use any address.
         if self.hosts is not None and self.authenticator.is_open and site != self.operational:
             check_host(exchange.head.headers, self.hosts)
         if not site:
@@ -232,7 +234,7 @@ class Service:
         return response
 
     def _note_reason(self, exchange: Exchange, reason: str) -> dict[str, str]:
-        """Note the reason of an error in the log, and return the headers with it."""
+        """Add an error's reason to the log entry, and return the headers that contain it."""
         exchange.entry["reason"] = redacted = exchange.key_filter.redact(reason)
         return build_reason_header(redacted) if self.explains_errors else {}
 
@@ -269,7 +271,7 @@ class Service:
 
 
 def format_address(host: str, port: int) -> str:
-    """Return an address as text: `127.0.0.1:5000`, `[::1]:5000`."""
+    """Format an address as text: `127.0.0.1:5000`, `[::1]:5000`."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -286,11 +288,11 @@ def _format_references(
 class OperationalPaths:
     """Health, readiness and the OpenAPI document. Create it before the event loop starts.
 
-    A check of readiness reads through the connections that answer: a check that opened the file at
-    the path would call a service unready whose removed file is still open. It computes every range
-    of one server, without SQLite's cache, which would hide a damaged disk.
-
-    At most one check of the snapshot runs, so a disk that does not answer blocks one worker only.
+    - A readiness check reads through the connections that respond to requests: opening the path
+      instead would report a service as not ready although its deleted file still works.
+    - It computes every range of one server, without SQLite's cache, which would hide a damaged
+      disk.
+    - At most one check runs at a time, so that an unresponsive disk blocks only one worker.
     """
 
     def __init__(self, snapshot: ServedSnapshot) -> None:
@@ -302,11 +304,11 @@ class OperationalPaths:
         self._openapi = http.read_openapi()
 
     def has_path(self, path: bytes) -> bool:
-        """Return whether a path, as sent, is one of them."""
+        """Return whether a path, as sent, is an operational path."""
         return http.strip_origin(path) in _OPERATIONS
 
     async def answer(self, exchange: Exchange) -> Response:
-        """Return the answer; add to its log entry. Raises WrongMethodError."""
+        """Return the response, and complete the log entry. Raises WrongMethodError."""
         head, entry, headers = exchange.head, exchange.entry, exchange.headers
         operation = entry["operation"] = _OPERATIONS[http.strip_origin(head.path)]
         http.check_allowed(head.method, http.GET_METHODS)
@@ -329,7 +331,9 @@ class OperationalPaths:
             self._check.cancel()
 
     async def _find_problem(self) -> str | None:
-        """Return why the service is not ready, within READY_SECONDS; None if it is."""
+        """Return the reason why the service is not ready, or None if it is, within
+        READY_SECONDS.
+        """
         if self.is_stopping:
             return _STOPPING
         now = asyncio.get_running_loop().time()
@@ -337,14 +341,14 @@ class OperationalPaths:
         if self._check is None or (self._check.done() and is_outdated):
             self._started_at = now
             self._check = asyncio.create_task(self._read())
-        check = self._check  # another request may start the next one during the wait
+        check = self._check  # another request may start the next check during the wait
         await asyncio.wait({check}, timeout=max(self._started_at + READY_SECONDS - now, 0))
         if not check.done():
             return f"nothing was read from the snapshot within {READY_SECONDS:g} s"
         return _STOPPING if check.cancelled() else check.result()
 
     async def _read(self) -> str | None:
-        """Read from the current snapshot in a worker; return the problem, if there is one."""
+        """Read from the current snapshot in a worker. Return the problem, or None."""
         generation = await self._snapshot.get_generation()
         try:
             await self._snapshot.ask(generation, self._spot_check.check_next, Work.GET_SERVER)

@@ -17,29 +17,29 @@ MINUTE = 60
 _SECOND_NS = 1_000_000_000
 _MINUTE_NS = MINUTE * _SECOND_NS
 _MAX_INTEGER = 999_999_999_999_999
-"""The largest integer of a header (RFC 9651, section 3.3.1)."""
+"""The largest integer in a header (RFC 9651, section 3.3.1)."""
 
 
 class Quota(NamedTuple):
-    """What a caller may request after a request that was counted, or refused and not counted.
+    """A caller's remaining quota after a request.
 
-    A minute ends exactly 60 seconds after each request, so more quota becomes available one request
-    at a time.
+    The request was either counted, or refused and not counted. A minute ends exactly 60 seconds
+    after each request, so more quota becomes available one request at a time.
     """
 
     is_accepted: bool
     remaining: int
-    """How many more requests would be accepted at once."""
+    """The number of requests accepted immediately."""
     seconds: int
-    """Whole seconds, at least 1, until one more would be accepted, if none is sent before."""
+    """Whole seconds, at least 1, until another request would be accepted if none is sent before."""
 
 
 def format_quota(plan: str, limit: int, quota: Quota) -> dict[str, str]:
-    """Return the headers that tell a client the limit of its plan, and what remains of it.
+    """Return the headers that tell a client its plan's limit and the remaining quota.
 
     They follow draft-ietf-httpapi-ratelimit-headers-11, which defines `t` as the time within which
-    a client can use no more than `r`. So `r` requests succeed at once, and one more after `t`
-    seconds: with the whole window as `t`, a client would wait for longer than it has to.
+    a client can use no more than `r`. So `r` requests succeed immediately, and another one after
+    `t` seconds. With the whole window as `t`, a client would wait longer than necessary.
     """
     allowed, remaining = min(limit, _MAX_INTEGER), min(quota.remaining, _MAX_INTEGER)
     return {
@@ -54,17 +54,17 @@ class RateLimiter:
     By the time of day, setting the clock back would block callers, and setting it forward would
     remove all limits.
 
-    The cost of a request does not depend on the number of callers. A caller is forgotten after a
+    The cost of a request does not depend on the number of callers. Callers are forgotten after a
     minute without requests.
     """
 
     def __init__(self, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._clock = clock
-        # The times of each caller's requests; the caller idle for longest comes first.
+        # The times of each caller's requests; the longest-idle caller first.
         self._requests: dict[str, deque[int]] = {}
 
     def count(self, caller: str, limit: int) -> Quota:
-        """Count a request of a caller who may make `limit` requests a minute, unless it is refused.
+        """Count a request, unless it is refused. `limit`: the caller's requests per minute.
 
         Earlier requests still count after a change of `limit`.
         """
@@ -77,13 +77,13 @@ class RateLimiter:
         if is_accepted:
             requests.append(now)
         excess = len(requests) - limit
-        # The request whose minute must end before one more is accepted.
+        # The request whose minute must end before another request is accepted.
         awaited = requests[max(excess, 0)]
         seconds = -((now - awaited - _MINUTE_NS) // _SECOND_NS)  # rounded up
         return Quota(is_accepted, max(-excess, 0), seconds)
 
     def _forget_idle(self, now: int) -> None:
-        """Forget at most one idle caller, which suffices: a request adds at most one."""
+        """Forget at most one idle caller. This suffices, because each request adds at most one."""
         for caller, requests in self._requests.items():
             if not requests or requests[-1] <= now - _MINUTE_NS:
                 del self._requests[caller]
@@ -97,15 +97,15 @@ class Caller(NamedTuple):
     """The owner of a valid key."""
 
     digest: str
-    """The key's SHA-256 in hexadecimal digits."""
+    """The key's SHA-256, as hexadecimal digits."""
     plan: Plan | None
     """None without an access file: everything is allowed."""
 
 
 class Authenticator:
-    """Check keys against an access file, which may change; without one, accept every key.
+    """Check keys against an access file, which may change. Without a file, accept every key.
 
-    Raises SourceError if the access file is rejected at the start.
+    Raises SourceError if the access file is invalid at the start.
     """
 
     def __init__(self, path: str | None, log: Log) -> None:
@@ -120,11 +120,12 @@ class Authenticator:
         return self._file is None
 
     async def admit(self, exchange: Exchange) -> Caller:
-        """Return the owner of the key of a request, and count the request.
+        """Return the owner of a request's key, and count the request.
 
-        Adds to the log entry, and to the headers of the answer if the caller's plan has a limit.
+        Adds to the log entry, and to the response's headers if the caller's plan has a limit.
 
-        Raises GatewayUnauthorizedError, RateLimitedError.
+        Raises GatewayUnauthorizedError for an invalid key, and RateLimitedError if the limit is
+        exceeded.
         """
         key = find_key(exchange.head.headers)
         if self._file:
@@ -143,7 +144,7 @@ class Authenticator:
         return caller
 
     def is_registered(self, key: bytes) -> bool:
-        """Return whether the access file has a key."""
+        """Return whether the access file contains a key."""
         return self._access is not None and self._access.find_plan(key) is not None
 
     def _use(self, access: Access) -> None:

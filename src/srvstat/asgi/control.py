@@ -1,4 +1,4 @@
-"""Control the service from a test: read what a client sent, and choose the answers it gets."""
+"""Control the service from a test: read a client's requests, and choose the responses."""
 
 import ipaddress
 from collections import deque
@@ -45,16 +45,16 @@ class Control:
         self._journal.append({**entry, "request": request.model_dump()})
 
     async def answer(self, exchange: Exchange) -> Response:
-        """Return the answer; add to its log entry.
+        """Return the response, and complete the log entry.
 
-        A page of another origin can read no answer, because there is no CORS, and a page of another
-        name that resolves to this machine (DNS rebinding) is refused by its `Host`.
+        Web pages have no access: without CORS, a page of another origin can't read responses, and a
+        page of another name that resolves to this machine (DNS rebinding) is refused by its `Host`.
 
-        Raises InvalidRequestError.
+        Raises InvalidRequestError if the request is invalid or from a page.
         """
         head, entry, headers = exchange.head, exchange.entry, exchange.headers
         path, client = http.strip_origin(head.path), exchange.request.client
-        if client:  # not at a UNIX socket, which no page reaches
+        if client:  # no page can reach a UNIX socket
             address = ipaddress.ip_address(client.host)
             is_near = (getattr(address, "ipv4_mapped", None) or address).is_loopback
             # A proxy on this machine forwards the requests of others.

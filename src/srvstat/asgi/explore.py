@@ -1,6 +1,7 @@
 """Serve the page of `serve --explore`: its files, and its tables, charts, pictures and data.
 
-Its paths are `/` and all that begin with `/explore/`. All other paths are the contract's (D21).
+Its paths are `/` and all paths that begin with `/explore/`. All other paths belong to the API
+(D21).
 """
 
 import re
@@ -42,7 +43,7 @@ from srvstat.snapshot.read.snapshot import Snapshot
 _PAGE_PATH = b"/"
 
 MOST_STEPS = 3_000
-"""Steps of a chart: about two for each pixel of a wide screen."""
+"""The maximum number of steps in a chart: about two for each pixel of a wide screen."""
 
 _MAX_TEXT = 200
 _MAX_LIMIT = 100
@@ -50,34 +51,34 @@ _DEFAULT_LIMIT = 20
 _NUMBER = re.compile("[1-9][0-9]{0,2}")
 
 _SPARKLINE_STEPS = 92
-"""The most steps of a timeline for sparklines: they are days of 90 days."""
+"""The maximum number of steps in a sparkline: days, for a range of 90 days."""
 
 _RANKED = ("average", "change", "last seen")
 _COMPARED = ("current", "average", "change", "median", "lowest", "peak", "observations")
 
 MOST_SUMMED = 1_000_000
-"""Observations of a total: as many take about a second."""
+"""The maximum number of observations in a total (about 1 s)."""
 
 
 Answer = Callable[[Snapshot, Plan | None], bytes]
-"""Answers a question from a snapshot.
+"""Answers a query from a snapshot.
 
-Raises FeatureNotAvailableError for a question that the plan does not include, ServerNotFoundError,
-SnapshotError.
+Raises FeatureNotAvailableError if the plan does not include the query, ServerNotFoundError for an
+unknown server, and SnapshotError if data are damaged.
 """
 
 
 class _Span(NamedTuple):
-    """The range and the time zone of a question."""
+    """The range and the time zone of a query."""
 
     length: Range
     zone: ZoneInfo
 
     def ask(self, snapshot: Snapshot, plan: Plan | None) -> Question:
-        """Return the question about all servers.
+        """Return the query for all servers.
 
-        Raises FeatureNotAvailableError for a plan without the raw history of the window and, for
-        changes, of the window before; NotInBundleError.
+        Raises FeatureNotAvailableError if the plan does not include the raw history of the window
+        and of the previous window, and NotInBundleError if a bundle does not cover the window.
         """
         window = find_window(self.length, snapshot.as_of)
         if plan:
@@ -88,7 +89,7 @@ class _Span(NamedTuple):
 
 
 def _parse_span(given: Mapping[str, str]) -> _Span:
-    """Parse `range` and `tz`. Raises InvalidRequestError."""
+    """Parse `range` and `tz`. Raises InvalidRequestError if one of them is invalid."""
     try:
         zone = find_zone(given.get("tz", "UTC"))
     except UsageError:
@@ -97,9 +98,9 @@ def _parse_span(given: Mapping[str, str]) -> _Span:
 
 
 def _parse_search(given: Mapping[str, str]) -> tuple[FilterOptions, int]:
-    """Parse `text` and `limit`: the servers with all words of the text, at most so many.
+    """Parse `text`, which filters servers by words, and `limit`, the maximum number of servers.
 
-    Raises InvalidRequestError.
+    Raises InvalidRequestError if one of them is invalid.
     """
     text = given.get("text", "")
     if len(text) > _MAX_TEXT:
@@ -113,20 +114,20 @@ def _parse_search(given: Mapping[str, str]) -> tuple[FilterOptions, int]:
 
 
 def _parse_list(query: bytes) -> Answer:
-    """Parse the question which servers there are, those with the most players first.
+    """Parse a request for the server list, ordered by players.
 
-    Every plan may know them. Raises InvalidRequestError.
+    It is available in every plan. Raises InvalidRequestError if a parameter is invalid.
     """
     wanted, limit = _parse_search(http.parse_query(query, known=("text", "limit")))
     return lambda snapshot, _: list_servers(snapshot, wanted, sort="current", limit=limit).to_json()
 
 
 def _parse_ranking(query: bytes) -> Answer:
-    """Parse the question which servers are the greatest, and answer it with a table.
+    """Parse a request for the ranking, returned as a table.
 
-    The names are links to the records of the servers.
+    The names of servers link to their records.
 
-    Raises InvalidRequestError.
+    Raises InvalidRequestError if a parameter is invalid.
     """
     given = http.parse_query(query, known=("text", "limit", "range", "tz"))
     (wanted, limit), span = _parse_search(given), _parse_span(given)
@@ -147,11 +148,11 @@ def _parse_ranking(query: bytes) -> Answer:
 
 
 def _parse_network(query: bytes) -> Answer:
-    """Parse the question about the total of all servers, and answer it with a sentence.
+    """Parse a request for the network total, returned as a sentence.
 
-    It is empty if the answer would take too long.
+    The response is empty if computing it would take too long.
 
-    Raises InvalidRequestError.
+    Raises InvalidRequestError if a parameter is invalid.
     """
     span = _parse_span(http.parse_query(query, known=("range", "tz")))
 
@@ -165,7 +166,7 @@ def _parse_network(query: bytes) -> Answer:
         try:
             question = question._replace(servers=[Total(snapshot, list(question.iter_rows()))])
             [total] = compute_stats(question).servers
-        except UsageError:  # more players than JSON has exact numbers for
+        except UsageError:  # the total exceeds JSON's exact integers
             return b""
         return _write(
             build_note(
@@ -180,7 +181,11 @@ def _parse_network(query: bytes) -> Answer:
 
 
 def _encode(document: Stats | Top, *elements: Element, **documents: Document) -> bytes:
-    """Return an object with elements as `html`, the origin of a document, and more documents."""
+    """Encode a response object as JSON.
+
+    Its members are `html` (the elements), `asOf` and `root` of the document, and each of
+    `documents` by name.
+    """
     origin = {"asOf": format_instant(document.as_of), "root": document.root}
     head = wire.encode({**origin, "html": _write(*elements).decode()})
     more = b"".join(b',"%b":%b' % (name.encode(), one.to_json()) for name, one in documents.items())
@@ -192,11 +197,11 @@ def _write(*elements: Element) -> bytes:
 
 
 def _parse_servers(query: bytes, answer: Callable[[Question], bytes]) -> Answer:
-    """Parse a question with one `id` for each server, `range` and `tz`.
+    """Parse a query with an `id` for each server, `range` and `tz`.
 
-    The question leaves out unknown servers if one is known.
+    Unknown servers are ignored if at least one server is known.
 
-    Raises InvalidRequestError.
+    Raises InvalidRequestError if a parameter is invalid.
     """
     pairs = list(http.split_query(query, known=("id", "range", "tz")))
     ids = [value for name, value in pairs if name == "id"]
@@ -235,12 +240,12 @@ def _answer_overview(question: Question) -> bytes:
 
 
 def _answer_csv(question: Question) -> bytes:
-    """Return the steps of the chart as rows."""
+    """Return the steps of the chart as CSV rows."""
     return b"".join(encode_rows(compute_timeline(question, MOST_STEPS), "csv"))
 
 
 def _answer_picture(question: Question) -> bytes:
-    """Return the chart as a file of SVG, as `srvstat plot` draws it."""
+    """Return the chart as an SVG file, as `srvstat plot` draws it."""
     timeline = compute_timeline(question, MOST_STEPS)
     end = format_zoned_time(timeline.as_of, question.zone, "minutes")
     look = Look(source=f"Source: snapshot {timeline.root[:12]}, which ends {end} · srvstat")
@@ -260,13 +265,13 @@ _DATA: Mapping[bytes, tuple[str, Callable[[bytes], Answer], str]] = {
         )
     },
 }
-"""What the log calls the paths, what parses their query strings, and the type of the answers."""
+"""The name of each path in the log, its query parser, and the media type of its responses."""
 
 
 class Explorer:
-    """The page, and the answers to its questions. Create it before the event loop starts.
+    """The explore page and its data. Create it before the event loop starts.
 
-    The page computes no figures: it shows the API's responses, and the tables of reports.
+    The page itself computes no statistics: it shows the API's responses, and the tables of reports.
     """
 
     def __init__(self, snapshot: ServedSnapshot, authenticator: Authenticator) -> None:
@@ -280,12 +285,12 @@ class Explorer:
         return path == _PAGE_PATH or path.startswith(b"/explore/")
 
     async def answer(self, exchange: Exchange) -> Response:
-        """Return the answer; add to its headers and its log entry.
+        """Return the response, and complete its headers and its log entry.
 
-        The files need no key. The data need one, even where every key is valid: a page of another
+        The files need no key. The data need one, even if every key is valid: a page of another
         origin can't send the key's header without a preflight, which the service refuses.
 
-        Raises ApiError, SnapshotError.
+        Raises ApiError for a refused request, and SnapshotError if data are damaged.
         """
         head, entry, headers = exchange.head, exchange.entry, exchange.headers
         headers |= PAGE_HEADERS

@@ -19,12 +19,10 @@ _ERRORS: Mapping[int, type[errors.ApiError]] = {
 
 
 def draw_fault(draw: Callable[[], float], settings: SimulationSettings) -> faults.Fault:
-    """Draw what happens to the next request.
+    """Draw the fault of the next request. Random numbers are in [0, 1).
 
-    The random numbers are at least 0 and less than 1.
-
-    Each request takes three numbers, so that no setting changes what another one draws. What fails
-    at 5 % also fails at 6 %.
+    Each request draws three numbers, so that settings do not affect each other. A request that
+    fails at 5 % also fails at 6 %.
     """
     for_delay, for_fail, for_drop = draw(), draw(), draw()
     delay = None
@@ -36,9 +34,9 @@ def draw_fault(draw: Callable[[], float], settings: SimulationSettings) -> fault
 
 
 class Faults:
-    """Decide what happens to each valid request to an operation of the contract.
+    """Choose the fault of each valid API request.
 
-    Raises SourceError for the file of rules.
+    Raises SourceError if the rules file is invalid.
     """
 
     def __init__(self, settings: SimulationSettings) -> None:
@@ -47,19 +45,21 @@ class Faults:
         self.use(faults.read_rules(settings.rules) if settings.rules else ())
 
     def use(self, rules: tuple[faults.Rule, ...]) -> None:
-        """Replace the rules, and begin again."""
+        """Replace the rules, and restart."""
         self._rules = rules
         self.reset()
 
     def reset(self) -> None:
-        """Begin again with the first answer of each rule, and with the first random number."""
+        """Restart with the first answer of each rule and the first random number."""
         self._draw = random.Random(self._settings.seed).random  # noqa: S311 - must be reproducible
         self._taken = [0] * len(self._rules)
 
     def simulate(self, call: faults.Call, exchange: Exchange) -> None:
-        """Choose what happens to a request; note it in its log entry and in the answer's headers.
+        """Choose the fault of a request, and add it to the log entry and to the response's headers.
 
-        Raises ApiError for a simulated error. The entry has `simulated` if the connection breaks.
+        If the connection must break, the log entry has `simulated`.
+
+        Raises ApiError for a simulated error.
         """
         entry, headers = exchange.entry, exchange.headers
         values = (
@@ -87,7 +87,7 @@ class Faults:
             raise _adapt_limit(_build_error(code, f"simulated by {source}"), headers)
 
     def _take_answer(self, call: faults.Call) -> faults.Fault:
-        """Return the next answer of the first rule about a request that is not used up."""
+        """Return the next answer of the first matching rule that is not used up."""
         for at, rule in enumerate(self._rules):
             taken = self._taken[at]
             is_left = rule.repeat or taken < len(rule.answers)
@@ -97,9 +97,9 @@ class Faults:
         return faults.Fault()
 
     async def hold(self, entry: Mapping[str, Any], started: float) -> None:
-        """Wait until the answer may be sent, or the service stops.
+        """Wait until the response may be sent, or the service stops.
 
-        `started` is when the request began, as `time.perf_counter` returns it.
+        `started`: the start of the request, by `time.perf_counter`.
         """
         seconds = started + entry.get("delay", 0) / 1_000 - time.perf_counter()
         if seconds > 0:
@@ -107,14 +107,14 @@ class Faults:
                 await asyncio.wait_for(self._stopping.wait(), seconds)
 
     def stop(self) -> None:
-        """Let all answers be sent at once from now on."""
+        """Send all responses immediately from now on."""
         self._stopping.set()
 
 
 def _build_error(status: int, reason: str) -> errors.ApiError:
-    """Return the error with a status; the contract has no own one for most of them (D12).
+    """Return an error with a status; most statuses have no contract error (D12).
 
-    The `Retry-After` of a 429 is the shortest, so that a test of a retry is quick.
+    The `Retry-After` of a 429 is minimal, so that a test of a retry is quick.
     """
     rest = errors.InternalError if status >= errors.InternalError.http_status else None
     kind = _ERRORS.get(status) or rest or errors.InvalidRequestError
@@ -123,7 +123,7 @@ def _build_error(status: int, reason: str) -> errors.ApiError:
 
 
 def _adapt_limit(error: errors.ApiError, headers: dict[str, str]) -> errors.ApiError:
-    """Return an error, after changing headers of the plan's limit that contradict it."""
+    """Return an error, after changing the rate limit headers that would contradict it."""
     plan, limit, _ = headers.get("ratelimit", "").partition(";")
     if limit and isinstance(error, errors.RateLimitedError):
         headers["ratelimit"] = f"{plan};r=0;t={error.retry_after}"

@@ -1,4 +1,4 @@
-"""The headers of responses: of every response, of errors, and for other origins."""
+"""Build the headers of errors and for pages of other origins, and check the host."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -13,7 +13,9 @@ from srvstat.contract.responses import ErrorResponse
 REASON_HEADER = "X-Srvstat-Reason"
 
 _MAX_REASON = 500
-"""Characters of a reason in a header. Paths in reasons can be longer than proxies accept."""
+"""The maximum length of a reason in a header. Reasons with paths can be longer than proxies
+accept.
+"""
 _CUT = "..."
 _NOT_PRINTABLE = re.compile(r"[^ -~]")
 
@@ -24,15 +26,15 @@ _ANSWER_HEADERS = (
     "Allow, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate,"
     f" {http.REQUEST_ID_HEADER}, {REASON_HEADER}"
 )
-"""The headers that a page may read, besides those that it always may, such as Content-Type."""
+"""The headers that pages may read, besides those that are always readable, such as Content-Type."""
 _NAMES = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,1000}")
 _PERMISSION = {
-    # Also methods that no path has, so that a page can read the 405.
+    # Includes methods that no path supports, so that a page can read the 405.
     "access-control-allow-methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
     "access-control-allow-headers": (
         f"Accept, Cache-Control, Content-Type, Prefer, {http.KEY_HEADER}, {http.REQUEST_ID_HEADER}"
     ),
-    "access-control-max-age": "600",  # the seconds that a browser may remember this
+    "access-control-max-age": "600",  # how long a browser may cache this, in seconds
 }
 
 
@@ -55,7 +57,7 @@ def check_host(headers: http.Headers, allowed: Collection[str] | None = None) ->
 
 
 def build_error_response(error: errors.ApiError, headers: dict[str, str]) -> Response:
-    """Return the response to a request that failed; an error can add to `headers`."""
+    """Return the response to a failed request. An error may add to `headers`."""
     if isinstance(error, http.WrongMethodError):
         headers["allow"] = error.allowed
     elif isinstance(error, errors.GatewayUnauthorizedError):
@@ -67,13 +69,13 @@ def build_error_response(error: errors.ApiError, headers: dict[str, str]) -> Res
 
 
 def build_reason_header(reason: str) -> dict[str, str]:
-    r"""Return the header with the reason of an error, from which keys have been removed.
+    r"""Return the header with an error's reason, from which keys have been removed.
 
-    Proxies and browsers log headers. So quotations are removed, too: one that was cut could end
-    within a key, which nothing would recognize.
+    Proxies and browsers log headers, so quotations are removed too: a truncated quotation could
+    contain part of a key, which no filter would recognize.
 
-    Other characters than printable ASCII become escapes such as `\u00fc`, so that the header is one
-    valid line whatever the reason quotes. A long reason is cut.
+    Characters other than printable ASCII become escapes such as `\u00fc`, so that the header is one
+    valid line whatever the reason quotes. A long reason is shortened.
     """
     shown = _NOT_PRINTABLE.sub(
         lambda found: found[0].encode("unicode_escape").decode("ascii"), reason.replace("…", "...")
@@ -86,7 +88,7 @@ def build_reason_header(reason: str) -> dict[str, str]:
 def _allow_asked(head: http.Head) -> dict[str, str]:
     """Return the permission to send the headers that a browser asks for.
 
-    Monitoring adds its own headers to the requests of a page, such as `traceparent`.
+    Monitoring tools add headers such as `traceparent` to the requests of a page.
     """
     asked = http.find_values(head.headers, b"access-control-request-headers")
     if len(asked) != 1 or not _NAMES.fullmatch(asked[0]):
@@ -95,10 +97,10 @@ def _allow_asked(head: http.Head) -> dict[str, str]:
 
 
 class Cors:
-    """The origins whose pages may call the API, and the headers that tell a browser so.
+    """The origins whose pages may call the API, and the headers that tell browsers so.
 
-    Starlette's CORSMiddleware refuses a preflight with a 400 that has neither the contract's body
-    nor a request id, and bypasses the log.
+    Starlette's CORSMiddleware refuses a preflight with a 400 that has neither the API's body nor a
+    request id, and bypasses the log.
     """
 
     def __init__(self, origins: tuple[str, ...]) -> None:
@@ -106,7 +108,7 @@ class Cors:
         self._origins = frozenset(origins)
 
     def build_headers(self, head: http.Head) -> dict[str, str]:
-        """Return the headers of an answer that let the page of the request's origin read it."""
+        """Return the headers that allow the page of the request's origin to read the response."""
         headers = {} if self._allows_all else {"vary": "Origin"}
         origin = self._find_allowed_origin(head)
         if origin:
@@ -122,9 +124,9 @@ class Cors:
     def answer_preflight(
         self, head: http.Head, entry: dict[str, Any], headers: Mapping[str, str]
     ) -> Response:
-        """Return the answer to a preflight; add to its entry in the log.
+        """Return the response to a preflight, and complete its log entry.
 
-        A refusal is a 204 without permission, because a preflight is no request of the contract.
+        A refusal is a 204 without permission, because a preflight is not an API request.
         """
         entry["operation"] = "preflight"
         if self._find_allowed_origin(head):
@@ -133,7 +135,7 @@ class Cors:
         return Response(None, 204, headers)
 
     def _find_allowed_origin(self, head: http.Head) -> str | None:
-        """Return the origin that a browser must find in an answer, or None if it is refused."""
+        """Return the origin that a browser must find in a response, or None if it is refused."""
         if self._allows_all:
             return EVERY_ORIGIN
         sent = [value.decode("latin-1") for value in http.find_values(head.headers, b"origin")]

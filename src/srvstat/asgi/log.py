@@ -1,6 +1,6 @@
-"""Write the log to standard error, one line a request, and exchanges to a recording.
+"""Write the log to standard error, one line per request, and exchanges to a recording.
 
-Threads write both, so that a slow disk or reader never delays an answer.
+Threads write both, so that a slow disk or reader never delays a response.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ from srvstat.operations.redaction import KeyFilter
 from srvstat.render.log import format_log_entry
 
 _MAX_LINES = 50_000
-"""Lines that wait for a slow reader; further ones are lost."""
+"""The maximum number of lines that wait for a slow reader. Further lines are lost."""
 _MAX_EXCHANGES = 10_000
-"""Exchanges that wait for a slow disk; further ones are lost."""
+"""The maximum number of exchanges that wait for a slow disk. Further exchanges are lost."""
 _SECONDS_TO_CLOSE = 1
 _SECONDS_TO_RECORD = 5
 
@@ -47,12 +47,12 @@ _FIRST_BYTES = b'{"document":"recording",'
 
 
 BODY_SECONDS = 5.0
-"""From the end of a request's head to the end of its body."""
+"""The timeout from the end of a request's head to the end of its body, in seconds."""
 
 
 @dataclass
 class Exchange:
-    """A request, and what has been found out about it so far."""
+    """A request, and the information about it so far."""
 
     request: Request
     requested_at: int
@@ -60,20 +60,20 @@ class Exchange:
     head: Head
     key_filter: KeyFilter
     entry: dict[str, Any]
-    """The entry in the log; `simulated` if the answer is a simulated failure, not the API's."""
+    """The log entry. It has `simulated` if the response is a simulated failure."""
     headers: dict[str, str]
-    """The headers of the answer so far."""
+    """The headers of the response so far."""
     as_of: int
-    """The instant for which the snapshot answers."""
+    """The time to which the response refers, in Unix milliseconds."""
     root: str
     plan: str | None = None
     body: bytes = b""
-    """Empty until it is read completely."""
+    """The body, or empty until it is read completely."""
 
     async def read_body(self) -> None:
-        """Read the body; stop at the first chunk that exceeds the limit.
+        """Read the body, and stop at the first chunk that exceeds the limit.
 
-        Raises InvalidRequestError for a late body, ClientDisconnect if the connection was closed.
+        Raises InvalidRequestError if the body is late, and ClientDisconnect if the client has left.
         """
         body = b""
         try:
@@ -89,10 +89,10 @@ class Exchange:
 
 
 class Log:
-    """Queue entries; a thread writes them."""
+    """Queue log entries for a thread that writes them."""
 
     def __init__(self, form: LogFormat = "json") -> None:
-        logging.raiseExceptions = False  # a report of a lost line would wait for the same reader
+        logging.raiseExceptions = False  # reporting a lost line would block on the same reader
         lines: Queue[logging.LogRecord] = Queue(_MAX_LINES)
         self._queue = QueueHandler(lines)
         self._queue.setFormatter(_Formatter(form))
@@ -100,15 +100,15 @@ class Log:
         self._listener.start()
 
     def add_event(self, event: str, **fields: object) -> None:
-        """Add an entry about something other than a request."""
+        """Add an entry about an event that is not a request."""
         self.add({"event": event, **fields})
 
     def add(self, fields: Mapping[str, object]) -> None:
-        """Add an entry; `time` is put first."""
+        """Add an entry. The formatter puts `time` first."""
         self._queue.handle(logging.makeLogRecord({"msg": fields}))
 
     def take_warnings(self) -> None:
-        """Add the warnings of libraries, without tracebacks."""
+        """Also log the warnings of libraries, without tracebacks."""
         logging.getLogger().addHandler(self._queue)
 
     def close(self) -> None:
@@ -140,12 +140,12 @@ def _get_entry(record: logging.LogRecord) -> Mapping[str, Any]:
 
 
 class Recorder:
-    """Queue the exchanges of the service; a thread appends them to a file for `srvstat replay`.
+    """Queue exchanges for a thread that appends them to a file for `srvstat replay`.
 
-    An exchange that can't be written is lost and counted. The log has the first reason, and the
-    number once writing works again or the service stops.
+    An exchange that can't be written is lost and counted. The log reports the first reason, and the
+    number of lost exchanges when writing works again or the service stops.
 
-    Raises UsageError for a file that is not a recording, OutputError if the file can't be opened or
+    Raises UsageError if the file is not a recording, and OutputError if it can't be opened or
     another process writes it.
     """
 
@@ -188,7 +188,7 @@ class Recorder:
         self._lost, self._reported = 0, refused
 
     def _append(self, line: bytes) -> str | None:
-        """Append a line; on failure, remove what was written of it and return the reason."""
+        """Append a line. On failure, remove the part that was written and return the reason."""
         rest = memoryview(line)
         try:
             self._end_line()
@@ -202,7 +202,10 @@ class Recorder:
         return None
 
     def _end_line(self) -> None:
-        """End a line that a crash has cut. Raises OSError, also if the file was replaced."""
+        """End a line that a crash has cut off.
+
+        Raises OSError if this fails or the file was replaced.
+        """
         status = os.fstat(self._descriptor)
         if not os.path.samestat(os.stat(self._path), status):
             raise OSError(0, "was replaced")
@@ -211,9 +214,10 @@ class Recorder:
 
 
 def _open_recording(path: str) -> int:
-    """Open a recording, which is created if it is missing, and lock it; return its descriptor.
+    """Create or open a recording, lock it, and return its descriptor.
 
-    Raises UsageError, OutputError.
+    Raises UsageError if the file is not a recording, and OutputError if it can't be opened or is
+    locked.
     """
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
     with convert_write_errors(path):
@@ -245,8 +249,8 @@ def store_request(
 ) -> StoredRequest:
     """Return a request for a recording, without keys.
 
-    Of the headers, only those that an answer depends on are stored, or all without secrets;
-    repeated ones are joined.
+    Stores only the headers that affect the response, or with `has_all_headers` all headers without
+    secrets. Repeated headers are joined.
     """
     target = head.path + b"?" + head.query if head.query else head.path
     hidden = key_filter.hide(body)
@@ -257,7 +261,7 @@ def store_request(
     return StoredRequest(
         method=key_filter.hide_data(head.method.encode("latin-1")),
         path=key_filter.hide_data(_USER.sub("\\1…@".encode(), target)),
-        # One field has all values of a repeated header (RFC 9110, section 5.3).
+        # Repeated headers become one field with all values (RFC 9110, section 5.3).
         headers={
             name.decode("ascii"): key_filter.hide_data(b", ".join(find_values(head.headers, name)))
             for name, _ in head.headers

@@ -30,18 +30,20 @@ PAGE_HEADERS = MappingProxyType(
         "x-content-type-options": "nosniff",
     }
 )
-"""Headers of pages and their files. A page loads nothing from elsewhere, and has no inline code."""
+"""The headers of pages and their files. Pages load nothing from other hosts, and have no inline
+code.
+"""
 
 _MEDIA_TYPES = {"css": "text/css", "js": "text/javascript"}
 _GZIP = re.compile(rb"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))")
 
 KEY_FORM = "key-form"
-"""The id of the form for the key, which pages have if not every key is valid."""
+"""The id of the key form, which pages omit if every key is valid."""
 
 
 @dataclass(frozen=True)
 class PageFile:
-    """A page or one of its files, also compressed."""
+    """A page or one of its files, with a compressed copy."""
 
     content: bytes
     compressed: bytes
@@ -58,9 +60,9 @@ class PageFile:
 
 
 def read_page(name: str, path: str, *, without: Collection[str]) -> dict[bytes, PageFile]:
-    """Return a page and the style sheets and scripts that it names, by their paths.
+    """Return a page and the style sheets and scripts that it refers to, by path.
 
-    `without` has the ids of elements that the page does not need here.
+    `without`: the ids of elements to remove.
     """
     page = ET.fromstring(read_asset(name))  # noqa: S314 - a file of ours
     for parent in list(page.iter()):
@@ -86,11 +88,13 @@ _DOCS_PATH = "/docs"
 _SERVERS_PATH = b"/docs/servers"
 _MOST_IDS = 5
 _MOST_READ = 200
-"""The servers among which examples are chosen: reading all of a large snapshot takes seconds."""
+"""The number of servers from which examples are chosen. Reading all servers of a large snapshot
+takes seconds.
+"""
 
 
 def _list_ids(snapshot: Snapshot) -> bytes:
-    """Return identifiers for examples: servers with many players. Raises SnapshotError."""
+    """Return example identifiers: servers with many players. Raises SnapshotError if damaged."""
     with snapshot.convert_decode_errors("the servers"):
         servers = islice(snapshot.iter_servers(), _MOST_READ)
         chosen = nlargest(_MOST_IDS, servers, key=lambda one: one.players_current)
@@ -98,10 +102,10 @@ def _list_ids(snapshot: Snapshot) -> bytes:
 
 
 class ApiDocs:
-    """The page that shows `/openapi.json`, its files, and a redirect from `/` to it.
+    """The page that shows `/openapi.json`, its files, and a redirect from `/` to the page.
 
-    Its forms are filled with identifiers of the snapshot, so that each example has an answer. They
-    need a key like everything about servers.
+    Its forms are filled with identifiers from the snapshot, so that each example gets a response.
+    These identifiers need a key, as all data about servers do.
 
     Create it before the event loop starts, because it reads the files.
     """
@@ -123,9 +127,9 @@ class ApiDocs:
         return path in {_ROOT_PATH, _DOCS_PATH.encode()} or path.startswith(b"/docs/")
 
     async def answer(self, exchange: Exchange) -> Response:
-        """Return the answer; add to its headers and its log entry.
+        """Return the response, and complete its headers and its log entry.
 
-        Raises ApiError, SnapshotError.
+        Raises ApiError for a refused request, and SnapshotError if data are damaged.
         """
         head, entry, headers = exchange.head, exchange.entry, exchange.headers
         headers |= PAGE_HEADERS
@@ -134,7 +138,7 @@ class ApiDocs:
         entry["operation"] = named.get(path, "getDocsAsset")
         http.check_allowed(head.method, http.GET_METHODS)
         if path == _ROOT_PATH:
-            # Relative: a proxy can serve the API under a path of its own.
+            # A relative URL, because a proxy may serve the API under a path.
             return Response(None, 307, {**headers, "location": "docs"})
         if file := self._files.get(path):
             return file.respond(head, headers)

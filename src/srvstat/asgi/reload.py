@@ -1,4 +1,4 @@
-"""Read a file of the service again once another one is at its path."""
+"""Reload a file when it is replaced."""
 
 import asyncio
 import math
@@ -10,9 +10,9 @@ from srvstat.contract.errors import SrvstatError
 from srvstat.files.paths import Identity, identify_file
 
 FIRST_PAUSE = 5.0
-"""Seconds before a rejected file is tried again: its permissions may have been corrected."""
+"""The pause before a rejected file is tried again, in seconds. Its permissions may be corrected."""
 _LONGEST_PAUSE = 300.0
-"""Limit of the pause, which doubles each time the same file is rejected."""
+"""The maximum pause, which doubles each time the same file is rejected."""
 
 _T = TypeVar("_T")
 
@@ -25,24 +25,23 @@ class _Rejection(NamedTuple):
 
     @property
     def report(self) -> tuple[object, str]:
-        """What is reported once: the device and inode of the file, and the reason.
+        """The file's device and inode, and the reason, so that a problem is logged only once.
 
-        A file that is still being written has another identity with each check.
+        A file that is still being written has another identity at each check.
         """
         return self.identity and self.identity[:2], self.reason
 
 
 class ReloadedFile:
-    """A file whose content is in use, and which is read again when it was replaced.
+    """A file whose content is in use, and which is reloaded when it is replaced.
 
-    Each request looks at the file, so that a revoked key or an old snapshot is not used after a
-    replacement. That takes a few microseconds.
-
-    Create it before the file is read for the first time, so that it notices a replacement during
-    that read. A file that can't be used is rejected: the previous content stays in use, and the
-    file is tried again after a pause.
-
-    `kind` names the file in the event that `report` adds to the log.
+    - Each request checks the file, so that a revoked key or an old snapshot is not used after a
+      replacement. A check takes a few microseconds.
+    - Create it before reading the file for the first time, so that it notices a replacement during
+      that read.
+    - An unusable file is rejected: the previous content remains in use, and the file is tried again
+      after a pause.
+    - `kind`: the file's name in the event that `report` logs.
     """
 
     def __init__(
@@ -64,18 +63,19 @@ class ReloadedFile:
 
     @property
     def has_rejected(self) -> bool:
-        """Whether the file at the path is not the one in use."""
+        """Whether the file at the path was rejected, so that an earlier file is in use."""
         return self._rejection is not None
 
     async def refresh(
         self, read: Callable[[], _T], use: Callable[[_T], None], patience: float = math.inf
     ) -> None:
-        """Call `read` in a thread if the file must be read, and `use` with the content.
+        """If the file must be read, call `read` in a thread, and `use` with the content.
 
-        Requests wait for it until `patience` seconds after its start, but not for a retry. `read`
-        raises SrvstatError for content that can't be used.
+        Requests wait until `patience` seconds after the start of the read, but not for a retry.
+        `read` raises SrvstatError if the content is unusable.
         """
-        # Once for a file that is being read, and once more for one that replaced it meanwhile.
+        # Once for a file that is being read, and once more for a file that has replaced it
+        # meanwhile.
         for _ in range(2):
             identity = self._identify(self.path)
             if identity == self._accepted:

@@ -24,47 +24,51 @@ from srvstat.contract.errors import ParameterError, UsageError
 from srvstat.contract.http import MAX_HEAD_BYTES
 
 HEAD_SECONDS = 25
-"""A connection that waits for a complete head for longer is closed, within twice this time."""
+"""The timeout for a request head, in seconds (enforced within twice this time)."""
 IDLE_SECONDS = 15
-"""Between an answer and the next request."""
+"""The keep-alive timeout, in seconds."""
 STOP_SECONDS = 0.5
-"""From the signal to stop until idle connections are closed: a request can be on its way."""
+"""The delay from the signal until idle connections are closed, because a request may be on its
+way.
+"""
 FINISH_SECONDS = 20
-"""From then on, for requests in progress."""
+"""The grace period for requests in progress, in seconds."""
 
 _STEPS_TO_OPEN = 3
-"""Steps of the event loop until asyncio has opened a connection that it has accepted."""
+"""The number of event loop steps until asyncio has opened an accepted connection."""
 _WAITING_CONNECTIONS = 2_048
-"""Connections that can wait to be accepted, also while the service restarts."""
+"""The number of connections that can wait to be accepted, even while the service restarts."""
 _OPEN_FILES = 10_240
 _NO_LINGER = struct.pack("ii", 1, 0)
-"""The option with which closing a TCP connection resets it."""
+"""The socket option with which closing a TCP connection resets it."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _REACHABLE = "reachable from other machines, which needs keys; use {access} FILE"
 
 
 def serve(settings: Settings, listener: socket.socket, on_ready: Callable[[], None]) -> None:
-    """Serve a snapshot until a signal; call `on_ready` once requests are accepted.
+    """Serve a snapshot until a signal. Calls `on_ready` when requests are accepted.
 
-    Raises SourceError for the access file, SnapshotError, and what Recorder raises.
+    Raises SourceError for an invalid access file, SnapshotError for an unusable snapshot, and the
+    errors of Recorder.
     """
     if listener.family != socket.AF_UNIX:
-        # Connections inherit it. With Nagle's algorithm, a body could wait 40 ms after its head.
+        # Connections inherit this option. With Nagle's algorithm, a body could wait 40 ms after its
+        # head.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     _allow_many_files()
     log = Log(settings.log_format)
     service = Service(settings, log)
     log.take_warnings()
-    # Anyone can cause its warnings, about malformed requests.
+    # Clients can cause its warnings with malformed requests.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     Server(service, on_ready).run([listener])
 
 
 class Server(uvicorn.Server):
-    """uvicorn with a deadline for the head of a request, and a stop that loses no request.
+    """uvicorn, with a deadline for request heads and a stop that loses no request.
 
-    Of the other servers, Granian can't inherit a socket, Hypercorn takes three times the CPU time
-    and answers `get` as GET, and uvicorn with httptools accepts a head of 8 MB.
+    Alternatives: Granian can't inherit a socket, Hypercorn takes three times the CPU time and
+    treats `get` as GET, and uvicorn with httptools accepts a head of 8 MB.
     """
 
     def __init__(
@@ -81,9 +85,9 @@ class Server(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                workers=1,  # whatever WEB_CONCURRENCY says
+                workers=1,  # overrides WEB_CONCURRENCY
                 backlog=_WAITING_CONNECTIONS,
-                # Heads that are somewhat too long get the contract's answer.
+                # Heads that are slightly too long get an API response.
                 h11_max_incomplete_event_size=4 * MAX_HEAD_BYTES,
                 timeout_keep_alive=IDLE_SECONDS,
                 timeout_graceful_shutdown=FINISH_SECONDS,
@@ -115,7 +119,7 @@ class Server(uvicorn.Server):
         self._waiting = waiting
 
     def _disconnect(self, scope: Scope, fault: str) -> None:
-        """Close the connection of a request, after what was sent; a `reset` discards that."""
+        """Close the connection of a request after the data sent so far; `reset` discards them."""
         for connection in self.server_state.connections:
             if isinstance(connection, H11Protocol) and connection.scope is scope:
                 if fault == "reset":
@@ -125,7 +129,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle signals in the block; SIGHUP, too, which the closing of a terminal sends."""
+        """Handle signals in the block, including SIGHUP, which a closing terminal sends."""
         for number, handler in self._handlers.items():
             if handler is not signal.SIG_IGN:
                 signal.signal(number, self.handle_exit)
@@ -135,7 +139,7 @@ class Server(uvicorn.Server):
             self._restore_handlers()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
-        """Begin the stop; a second signal ends the process, as without uvicorn."""
+        """Begin to stop. A second signal ends the process, as without uvicorn."""
         self.should_exit = True
         self._restore_handlers()
 
@@ -144,7 +148,7 @@ class Server(uvicorn.Server):
             signal.signal(number, handler)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer requests that are on their way or in progress, then close the service.
+        """Respond to requests that are on their way or in progress, then close the service.
 
         New connections wait for the next process that listens on the same socket.
         """
@@ -162,7 +166,7 @@ class Server(uvicorn.Server):
 def _allow_many_files() -> None:
     """Raise the limit of open files, for connections and shards, as far as the system permits."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # macOS permits no more than this, whatever the hard limit says.
+    # macOS permits no more than this, regardless of the hard limit.
     wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else hard
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with suppress(OSError, ValueError):
@@ -170,11 +174,11 @@ def _allow_many_files() -> None:
 
 
 def open_listener(host: str, port: int, *, loopback_only: bool) -> socket.socket:
-    """Return a socket that listens at an address; port 0 selects a free one.
+    """Return a socket that listens at an address. Port 0 selects a free port.
 
-    `loopback_only` rejects an address that other machines can reach.
+    `loopback_only`: reject an address that other machines can reach.
 
-    Raises UsageError.
+    Raises UsageError if the address is rejected or unusable.
     """
     if not host:
         raise ParameterError("{host}: empty; use 127.0.0.1 for this machine")
@@ -199,11 +203,11 @@ def open_listener(host: str, port: int, *, loopback_only: bool) -> socket.socket
 
 
 def inherit_listener(descriptor: int, *, loopback_only: bool) -> socket.socket:
-    """Return the socket that the parent process has opened, as a descriptor of this process.
+    """Return the socket that the parent process opened and passed as a descriptor.
 
-    `loopback_only` rejects an address that other machines can reach.
+    `loopback_only`: reject an address that other machines can reach.
 
-    Raises UsageError.
+    Raises UsageError if the socket is rejected or not a listening stream socket.
     """
     try:
         listener = socket.socket(fileno=descriptor)
@@ -223,7 +227,7 @@ def inherit_listener(descriptor: int, *, loopback_only: bool) -> socket.socket:
 
 
 def describe_address(listener: socket.socket) -> str:
-    """Return where clients reach a socket: `http://127.0.0.1:8000`, `unix:/run/srvstat.sock`."""
+    """Return a socket's address for clients: `http://127.0.0.1:8000`, `unix:/run/srvstat.sock`."""
     address = listener.getsockname()
     if listener.family == socket.AF_UNIX:
         return f"unix:{os.fsdecode(address)}"

@@ -1,4 +1,4 @@
-"""Answer from the snapshot at a path, and switch to a new one while the service runs."""
+"""Serve the snapshot at a path, and switch to a new snapshot while the service runs."""
 
 import asyncio
 import time
@@ -22,28 +22,30 @@ from srvstat.snapshot.read.snapshot import Snapshot, identify_snapshot, open_sna
 from srvstat.snapshot.read.verify import check_chain
 
 WORK_SECONDS = 10.0
-"""Seconds from a validated request to its answer, including the wait for a worker."""
+"""The timeout from a validated request to its response, in seconds, including the wait for a
+worker.
+"""
 
 _SECONDS_TO_WAIT = 1.0
-"""Requests wait this long until a new file is verified. Then the old file answers them."""
+"""How long requests wait until a new file is verified, in seconds. Then they use the old file."""
 
 _MAX_ATTEMPTS = 100
-"""Attempts to open one file for all workers while other files replace it."""
+"""The maximum number of attempts to open one file for all workers while it is being replaced."""
 
 _MAX_CACHED_BYTES = 64 << 20
 _BYTES_PER_ANSWER = 400
-"""The memory that an answer takes besides its text."""
+"""The memory overhead per cached response, in bytes."""
 WORKERS = 4
-"""Threads that read: a slow disk under one of them does not delay the others.
+"""The number of threads that read. A slow disk under one of them does not delay the others.
 
-There is an open file for each, which one question uses at a time.
+Each has its own open file, which one query uses at a time.
 """
 
 _MAX_COMPARING = WORKERS - 1
-"""Workers that compare or explore at the same time: one is left for Get Server."""
+"""The maximum number of workers that compare or explore. At least one is left for Get Server."""
 
 _MAX_EXPLORING = 1
-"""Workers that explore at the same time: the others are left for the API."""
+"""The maximum number of workers that explore. The others are left for the API."""
 
 _T = TypeVar("_T")
 
@@ -60,18 +62,21 @@ class Work(IntEnum):
 
 
 class Cache:
-    """Answers from one snapshot, which stay valid because it never changes; drops the oldest."""
+    """Responses from one snapshot, which remain valid because it never changes.
+
+    Drops the oldest.
+    """
 
     def __init__(self, max_bytes: int = _MAX_CACHED_BYTES) -> None:
         self._bytes_left = max_bytes
         self._answers: dict[Hashable, EncodedJson] = {}
 
     def find(self, key: Hashable) -> EncodedJson | None:
-        """Return the answer to a question, None if unknown. Thread-safe."""
+        """Return the response to a query, or None if it is not cached. Thread-safe."""
         return self._answers.get(key)
 
     def keep(self, key: Hashable, answer: EncodedJson) -> None:
-        """Keep an answer."""
+        """Cache a response."""
         self._drop(key)
         self._answers[key] = answer
         self._bytes_left -= _BYTES_PER_ANSWER + len(answer.text)
@@ -84,9 +89,9 @@ class Cache:
 
 
 class Generation:
-    """A file that was at the path, opened for each worker, and the answers from it.
+    """A snapshot that was at the path, opened for each worker, and the cached responses from it.
 
-    The answers are kept as text, so that no figure is formatted twice.
+    Responses are cached as text, so that no number is formatted twice.
     """
 
     def __init__(self, files: list[Snapshot]) -> None:
@@ -97,18 +102,17 @@ class Generation:
         self.root = files[0].root
 
     def close(self) -> None:
-        """Close the files, which no question uses."""
+        """Close the files, which no query uses."""
         for file in self.idle:
             file.close()
 
 
 class ServedSnapshot:
-    """Answer questions from the file that is now at a path.
+    """Answer queries from the current file at a path.
 
-    Create it before the event loop starts, and use it inside. Each question is answered from one
-    generation. A free worker gets the question that has waited longest: a comparison reads a few
-    rows of each server, whatever its range, so no request is expensive. Only a slow disk delays
-    requests.
+    Create it before the event loop starts, and use it inside. Each query uses one generation. The
+    query that has waited longest gets the next free worker: a comparison reads a few rows of each
+    server, whatever its range, so no request is expensive. Only a slow disk delays requests.
 
     Raises SnapshotError if the first file can't be used.
     """
@@ -122,24 +126,24 @@ class ServedSnapshot:
         # The tightest limit first: a question that waits for it takes nothing from the others.
         self._limits = [*map(asyncio.Semaphore, (_MAX_EXPLORING, _MAX_COMPARING, WORKERS))]
         self._file = ReloadedFile(path, "snapshot", log.add_event, identify=identify_snapshot)
-        # Each answer verifies what it reads. A new file is verified completely, because a service
-        # that has a valid file need not switch to a damaged one.
+        # Each response verifies the rows that it reads. A new file is verified completely, because
+        # a service with a valid file must not switch to a damaged one.
         self._open_new = partial(_open_for_workers, path, check_chain)
         self.current = Generation(_open_for_workers(path))
-        """The generation that is in use, without a check for a new file."""
+        """The generation in use, without a check for a new file."""
 
     def close(self) -> None:
         """Close the files of a service that does not start."""
         self.current.close()
 
     def restart_clock(self) -> None:
-        """Let the time of answers begin again, if it moves on."""
+        """Restart the simulated time, if it advances."""
         self._started = time.monotonic()
 
     def find_time(self, generation: Generation) -> int:
-        """Return the instant that answers speak for now (D3), in Unix milliseconds.
+        """Return the time to which responses refer now (D3), in Unix milliseconds.
 
-        A time that moves on does so in whole seconds, so that the answers within one are cached.
+        An advancing time advances in whole seconds, so that responses within a second are cached.
         """
         if self._at is None:
             return generation.as_of
@@ -154,7 +158,7 @@ class ServedSnapshot:
     async def get_generation(self) -> Generation:
         """Return the generation of the file at the path, or the previous one if that is rejected.
 
-        Use it before the next `await`: a replaced generation may be closed.
+        Use it before the next `await`, because a replaced generation may be closed.
         """
         await self._file.refresh(self._open_new, self._switch, _SECONDS_TO_WAIT)
         return self.current
@@ -168,10 +172,10 @@ class ServedSnapshot:
     ) -> _T:
         """Call a function with the generation's file in a worker.
 
-        A started call is completed: `remember` gets its value even if this task is cancelled, at
-        its deadline or because the client has left. A retry then succeeds.
+        A started call is completed: `remember` receives its value even if this task is cancelled,
+        at its deadline or because the client has left. A retry then succeeds.
 
-        Raises what the function raises.
+        Raises the errors of the function.
         """
         generation.questions += 1
         with ExitStack() as stack:
@@ -179,7 +183,7 @@ class ServedSnapshot:
             for limit in self._limits[work:]:
                 await limit.acquire()
                 stack.callback(limit.release)
-            # The file used last is taken first: its page cache is the fullest.
+            # Reuse the file used last, because its page cache is the fullest.
             file = generation.idle.pop()
             stack.callback(generation.idle.append, file)
             acquired = stack.pop_all()
@@ -195,18 +199,19 @@ class ServedSnapshot:
         return await asyncio.shield(answer)
 
     async def explore(self, question: Callable[[Snapshot], bytes]) -> bytes:
-        """Return the answer to a question of a page.
+        """Answer a query of the explore page.
 
-        Raises what the function raises, and InternalError at the deadline.
+        Raises the errors of the function, and InternalError at the deadline.
         """
         generation = await self.get_generation()
         async with enforce_deadline():
             return await self.ask(generation, question, Work.EXPLORE)
 
     async def answer_get_server(self, generation: Generation, reference: ServerReference) -> bytes:
-        """Return the answer of Get Server, and remember it.
+        """Return the response of Get Server, and cache it.
 
-        Raises ServerNotFoundError, SnapshotError, InternalError at the deadline.
+        Raises ServerNotFoundError for an unknown server, SnapshotError if data are damaged, and
+        InternalError at the deadline.
         """
 
         def compute(file: Snapshot, missing: Sequence[ServerReference]) -> list[EncodedJson]:
@@ -218,9 +223,10 @@ class ServedSnapshot:
     async def answer_comparison(
         self, generation: Generation, request: CompareRequest, at: int
     ) -> list[EncodedJson]:
-        """Return the results of a comparison as of an instant, and remember them.
+        """Return the results of a comparison as of `at`, and cache them.
 
-        Raises ServerNotFoundError, SnapshotError, InternalError at the deadline.
+        Raises ServerNotFoundError for an unknown server, SnapshotError if data are damaged, and
+        InternalError at the deadline.
         """
 
         def compute(file: Snapshot, missing: Sequence[ServerReference]) -> list[EncodedJson]:
@@ -238,14 +244,14 @@ class ServedSnapshot:
         compute: Callable[[Snapshot, Sequence[ServerReference]], list[EncodedJson]],
         work: Work,
     ) -> list[EncodedJson]:
-        """Return the answer about each server, and compute those that are not known."""
+        """Return the response about each server, and compute those that are not cached."""
 
         def find_known() -> dict[ServerReference, EncodedJson]:
             found = {one: generation.answers.find((window, one)) for one in references}
             return {one: answer for one, answer in found.items() if answer}
 
         def complete(file: Snapshot) -> list[EncodedJson]:
-            # Some may have been answered while this question waited.
+            # Some may have been computed while this query waited.
             answers = find_known()
             missing = [one for one in references if one not in answers]
             if missing:
@@ -293,13 +299,13 @@ def _open_for_workers(
 ) -> list[Snapshot]:
     """Open the same snapshot for each worker, with all of its files, and check it.
 
-    Raises SnapshotError.
+    Raises SnapshotError if it is unusable.
     """
     for _ in range(_MAX_ATTEMPTS):
         with ExitStack() as stack:
             files = [stack.enter_context(closing(open_snapshot(path))) for _ in range(WORKERS)]
             for file in files:
-                deque(file.iter_files(), 0)  # others may be at their paths later
+                deque(file.iter_files(), 0)  # other files may be at their paths later
             if all(file.file_row == files[0].file_row for file in files):
                 check(files[0])
                 stack.pop_all()

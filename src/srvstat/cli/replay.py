@@ -1,4 +1,7 @@
-"""`replay` answers recorded requests again and compares; `when` finds when figures were true."""
+"""The commands `replay`, which responds to recorded requests again and compares, and `when`.
+
+`when` finds the times at which given numbers were correct.
+"""
 
 import os
 import re
@@ -48,7 +51,7 @@ _TOLERANCE = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 
 @dataclass(frozen=True)
 class ComparisonOptions:
-    """For when the requests are answered, and which numbers are equal."""
+    """The replay time and the numeric tolerance."""
 
     panel = "Comparison"
 
@@ -74,7 +77,7 @@ class ComparisonOptions:
     ] = None
 
     def parse_at(self) -> AtRule | int:
-        """Return the rule or the instant of --at. Raises UsageError."""
+        """Return the rule or the time of --at. Raises UsageError if it is neither."""
         for rule in _AT_RULES:
             if self.at == rule:
                 return rule
@@ -85,7 +88,10 @@ class ComparisonOptions:
         return "recorded" if instant is None else instant
 
     def parse_within(self, rule: AtRule | int) -> int:
-        """Return the duration of --within in milliseconds. Raises ParameterError."""
+        """Return the duration of --within in milliseconds.
+
+        Raises ParameterError if it is invalid.
+        """
         if self.within is not None and rule != "search":
             raise ParameterError("{within} needs {at} search")
         match = _DURATION.fullmatch("2d" if self.within is None else self.within)
@@ -96,7 +102,7 @@ class ComparisonOptions:
         return int(match[1]) * _UNITS[match[2]]
 
     def parse_tolerance(self) -> Decimal:
-        """Return the number of --tolerance. Raises ParameterError."""
+        """Return the number of --tolerance. Raises ParameterError if it is invalid."""
         if self.tolerance is None:
             return EXACT
         if not _TOLERANCE.fullmatch(self.tolerance):
@@ -108,7 +114,7 @@ class ComparisonOptions:
 
 @dataclass(frozen=True)
 class ExchangeOptions:
-    """Which requests are those of the API, and which exchanges are of interest."""
+    """Filters for requests and exchanges."""
 
     panel = "Requests"
 
@@ -137,9 +143,9 @@ class ExchangeOptions:
         return None if self.prefix is None else os.fsencode(f"/{self.prefix.strip('/')}")
 
     def select(self, document: Replay) -> Replay:
-        """Return a document with the exchanges of the given request or server.
+        """Return a document with only the exchanges of the given request or server.
 
-        Raises ParameterError without one.
+        Raises ParameterError if there are none.
         """
         if self.request_id is None and self.server is None:
             return document
@@ -205,7 +211,7 @@ def replay(
         wanted.encode_prefix(),
     )
     exchanges = chain.from_iterable(map(read_recording, recordings))
-    first = list(islice(exchanges, 1))  # a missing recording is reported before the snapshot
+    first = list(islice(exchanges, 1))  # a missing recording is reported before a missing snapshot
     with options.open_chosen(snapshot) as file:
         document = wanted.select(replay_exchanges(file, chain(first, exchanges), settings))
     _warn_of_later_instants(document, rule)
@@ -223,7 +229,7 @@ def replay(
         "--snapshot": snapshot
     }
     finding, next_step = _advise(document, given, recordings, is_explained=explain)
-    # Rich is imported only for a table.
+    # Imported here, because only tables need Rich.
     from srvstat.render.tables.support import render_advice  # noqa: PLC0415
 
     advice = render_advice(finding, shlex.join(next_step), create_screen())
@@ -231,7 +237,10 @@ def replay(
 
 
 def _read_plan(plan: str | None, access: str | None) -> tuple[Plan | None, Access | None]:
-    """Return the chosen plan and the access file, if there are any. Raises ParameterError."""
+    """Return the chosen plan and the access file, or None.
+
+    Raises ParameterError for a missing file.
+    """
     if plan is not None and access is None:
         raise ParameterError("{plan} needs {access}, the file with the plan")
     permissions = None if access is None else read_access(access)
@@ -245,7 +254,7 @@ def _advise(
     *,
     is_explained: bool,
 ) -> tuple[str, list[str]]:
-    """Return the finding with what to do next, and the command for that."""
+    """Return the verdict, the next step and its command."""
     wrong = [one for one in document.exchanges if one.class_ == "differs"]
     is_searched = any(one.searched is not None for one in document.exchanges)
     count = document.counts.match + len(wrong)
@@ -272,7 +281,7 @@ def _advise(
 
 
 def describe_finding(document: Replay) -> str:
-    """Return the verdict on a recording, for a reply to who sent it, without its full stop."""
+    """Return a one-sentence verdict, without the full stop, for a reply to the customer."""
     compared = [one for one in document.exchanges if one.class_ in {"match", "differs"}]
     if not compared:
         return "No recorded response could be compared"
@@ -296,11 +305,11 @@ _VERBS = {
     "stale": ("is ", "are "),
     "right": ("is ", "are "),
 }
-"""How the verdicts on one exchange and on several begin, the worst first."""
+"""The beginnings of verdicts on one exchange and on several, the worst first."""
 
 
 def _judge(one: ReplayedExchange, document: Replay) -> tuple[str, str]:
-    """Return the kind of a verdict on an exchange that was compared, and its words."""
+    """Return the kind of a verdict on a compared exchange, and its words."""
     late = one.find_lateness()
     if late:
         how = format_whole_minutes(max(abs(late), _SECOND))
@@ -339,7 +348,10 @@ def _cut(value: str) -> str:
 
 
 def _report_foreign(exchanges: Sequence[ReplayedExchange]) -> bool:
-    """Return whether no request is one of the API; report that, and which comes nearest."""
+    """If no request belongs to the API, report this and the most similar request.
+
+    Return whether so.
+    """
     if not exchanges or any(one.class_ != "foreign" for one in exchanges):
         return False
     near = next((one for one in exchanges if _NEAR.search(one.path or "")), None)
@@ -351,7 +363,7 @@ def _report_foreign(exchanges: Sequence[ReplayedExchange]) -> bool:
 
 
 def _warn_of_later_instants(document: Replay, rule: AtRule | int) -> None:
-    """Warn of requests that are later than the snapshot's data."""
+    """Warn about requests that are later than the snapshot's data."""
     end = document.as_of
     instants = [
         exchange.searched.to if exchange.searched else exchange.as_of
@@ -383,7 +395,7 @@ _WANTED = re.compile(
 )
 _ROUNDED = ("average", "percentage", "median")
 _NAMES = {"mean": "average", "avg": "average", "count": "samples", "samplecount": "samples"}
-"""Other names of figures, besides those of the API such as medianPlayers."""
+"""Other names of statistics, besides the API's names such as medianPlayers."""
 
 
 def when(
@@ -411,7 +423,7 @@ def when(
     """
     chosen, length = form.choose(), parse_range(range)
     wanted = _parse_wanted(figures)
-    # These import numpy, which `replay` rarely needs.
+    # Imported here, because they import numpy, which `replay` rarely needs.
     from srvstat.analysis.selection import build_references, find_references  # noqa: PLC0415
     from srvstat.support import search  # noqa: PLC0415
 
@@ -424,7 +436,7 @@ def when(
 
 
 def _parse_wanted(words: Sequence[str]) -> dict[str, list[Figure]]:
-    """Return the figures of each server. Raises UsageError."""
+    """Return the wanted statistics of each server. Raises UsageError if a word is invalid."""
     wanted: dict[str, list[Figure]] = {}
     for word in words:
         if "=" not in word:
@@ -443,14 +455,14 @@ def _parse_figure(word: str) -> Figure:
     match = _WANTED.fullmatch(word)
     given = match["figure"].lower() if match else ""
     figure = _NAMES.get(given, given.removesuffix("players"))
-    # A growth in % is the percentage; no other number is one.
+    # A growth in % is the percentage. No other number may have a % sign.
     figure = "percentage" if figure == "growth" and match and match["percent"] else figure
     if match is None or figure not in FIGURES:
         raise UsageError(
             f"{word}: unknown; write one of {', '.join(FIGURES)} with a number, such as"
             " average=15.62 or average=15.6±0.1"
         )
-    # A rounded number is at most half a unit of its last digit away.
+    # A rounded number differs from the exact one by at most half a unit of its last digit.
     half = 0.5 * 10.0 ** -len(match["digits"] or "") if figure in _ROUNDED else 0.0
     tolerance = half if match["tolerance"] is None else float(match["tolerance"])
     return Figure(figure=figure, value=float(match["value"]), tolerance=tolerance)

@@ -1,4 +1,4 @@
-"""The service: serve the API, create its keys, and print what clients are generated from."""
+"""Serve the API, create its keys, and print the files from which clients are generated."""
 
 import hashlib
 import os
@@ -71,21 +71,21 @@ if TYPE_CHECKING:
 
 _MAX_PORT = 65_535
 _MAX_NAMED = 3
-"""The servers with the most players that the text for a person names."""
+"""The number of example servers in the startup text."""
 _MAX_READ = 10_000
-"""Reading this many servers takes 0.1 s."""
+"""The maximum number of servers read for the startup text (about 0.1 s)."""
 _MAX_NAME = 40
 _ORIGIN = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\])"
     r"(?::(?P<port>[0-9]{1,5}))?(?:[/?#].*)?",
     re.IGNORECASE,
 )
-"""An origin, or the address of a page. Browsers never send a user or letters beyond ASCII."""
+"""An origin, or a page's address. Browsers send neither a user nor letters beyond ASCII."""
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _EXAMPLE = "http://localhost:5173"
 _DEFAULT_SEED = 1
 _MAX_SPEED = 86_400
-"""A day each second."""
+"""The maximum speed: one day per second."""
 
 _TIME = "([0-9]{1,6}(?:[.][0-9]{1,3})?)(ms|s)"
 _DELAY = re.compile(rf"{_TIME}(?:[.][.]{_TIME})?")
@@ -96,7 +96,7 @@ _FIRST_DESCRIPTOR = 3
 
 @dataclass(frozen=True)
 class SimulationOptions:
-    """Failures to simulate, as a user gives them."""
+    """Options that simulate failures, before parsing."""
 
     delay: Annotated[
         str | None,
@@ -156,10 +156,7 @@ class SimulationOptions:
     ] = None
 
     def parse(self, *, explore: bool) -> SimulationSettings:
-        """Return the settings.
-
-        Raises UsageError.
-        """
+        """Return the settings. Raises UsageError if an option is invalid or can't be combined."""
         if self.at is None and self.speed is not None:
             raise ParameterError("{speed}: no time to pass; add {at} TIME")
         if self.at is not None and explore:
@@ -179,7 +176,7 @@ class SimulationOptions:
         )
 
     def describe(self) -> str:
-        """Return the options as on a command line; empty if there are none."""
+        """Return the options as on a command line, or empty text if there are none."""
         drawn = {"delay": self.delay, "fail": self.fail, "drop": self.drop}
         parts = [f"--{name} {value}" for name, value in drawn.items() if value is not None]
         if parts:
@@ -193,7 +190,7 @@ class SimulationOptions:
 
 @dataclass(frozen=True)
 class AddressOptions:
-    """Where a service listens."""
+    """Options for the address that a service listens on."""
 
     panel = "Address"
 
@@ -215,7 +212,7 @@ class AddressOptions:
 
 @dataclass(frozen=True)
 class PageOptions:
-    """The pages that a service has, and those of other sites that may call it."""
+    """Options for the pages of a service, and for pages of other sites that may call it."""
 
     panel = "Pages"
 
@@ -232,9 +229,9 @@ class PageOptions:
     ] = None
 
     def parse_origins(self, *, needs_keys: bool) -> tuple[str, ...]:
-        """Return the origins of --cors; `needs_keys` is whether there is an access file.
+        """Return the origins of --cors. `needs_keys`: whether there is an access file.
 
-        Raises ParameterError.
+        Raises ParameterError if an origin is invalid.
         """
         origins = tuple(self.cors or ())
         if needs_keys and EVERY_ORIGIN in origins:
@@ -253,9 +250,10 @@ _CHANGE = re.compile(r"([A-Za-z0-9-]{1,128})\.(players\.)?(\w+)=(.*)", re.DOTALL
 
 @contextmanager
 def _change_servers(path: str, changes: Sequence[str]) -> Iterator[str]:
-    """Yield a snapshot whose servers have the fields of --set: an updated copy, if there are any.
+    """Yield the path of a snapshot with the changes of --set: an updated copy, if there are any.
 
-    Raises UsageError, ServerNotFoundError, SnapshotError, OutputError.
+    Raises UsageError for an invalid change, ServerNotFoundError for an unknown server,
+    SnapshotError if the snapshot is unusable, and OutputError if the copy can't be written.
     """
     if not changes:
         yield path
@@ -374,14 +372,16 @@ def _announce(text: bytes, steps: Sequence[str]) -> None:
 
 
 def _list_hosts(listener: "socket.socket", address: AddressOptions) -> tuple[str, ...] | None:
-    """Return the allowed names; None for a UNIX socket, which no browser reaches."""
-    if not isinstance(listener.getsockname(), tuple):  # an abstract one has bytes
+    """Return the allowed names, or None for a UNIX socket, which browsers can't reach."""
+    if not isinstance(
+        listener.getsockname(), tuple
+    ):  # the address of an abstract UNIX socket is bytes
         return None
     return tuple(address.allow_host or ())
 
 
 def _load_server() -> ModuleType:
-    """Return the module of the server, whose packages are optional. Raises UsageError."""
+    """Return the module of the server. Raises UsageError if its optional packages are missing."""
     try:
         return import_module("srvstat.asgi.server")
     except ModuleNotFoundError as error:
@@ -398,9 +398,9 @@ def _choose_log(given: Literal["text", "json"] | None) -> LogFormat:
 
 
 def _list_steps(settings: Settings, address: str) -> Iterator[str]:
-    """Yield the lines that say what to try first, for a person."""
+    """Yield the startup hints for interactive use."""
     if settings.log_format == "json" or not address.startswith("http"):
-        return  # for a program, or at a UNIX socket, which browsers do not know
+        return  # for a program, or at a UNIX socket, which browsers can't open
     servers: list[ServerRow] = []
     with suppress(SnapshotError), closing(open_snapshot(settings.snapshot)) as snapshot:
         read = islice(snapshot.iter_servers(), _MAX_READ)
@@ -428,7 +428,7 @@ def _list_steps(settings: Settings, address: str) -> Iterator[str]:
 
 
 def _listen(ctx: typer.Context, address: AddressOptions, *, loopback_only: bool) -> "socket.socket":
-    """Return the socket of the parent process if there is one, or open one."""
+    """Return the socket inherited from the parent process, if any, or open a socket."""
     from srvstat.asgi import server  # noqa: PLC0415 - as above
 
     descriptor = take_inherited_descriptor()
@@ -450,7 +450,7 @@ def _describe_service(
         lines.append(f"explore page at {escape_text(address)}/")
     if settings.access is None:
         lines.append("without --access, any key is valid, and only this machine can connect")
-    # The service reports errors of the snapshot, after errors of the access file.
+    # The service itself reports errors of the snapshot, after errors of the access file.
     with suppress(SnapshotError), closing(open_snapshot(settings.snapshot)) as snapshot:
         lacking = (file.find_without_game() for file in snapshot.iter_files())
         if server_id := next(filter(None, lacking), None):
@@ -468,7 +468,7 @@ def _describe_service(
 
 
 def _list_simulations(settings: SimulationSettings, given: SimulationOptions) -> Iterator[str]:
-    """Yield how the service differs from the API in production."""
+    """Yield lines that describe how the service differs from the API in production."""
     if given.set:
         yield f"serves a copy of the snapshot with {escape_text(', '.join(given.set))}"
     if settings.at:
@@ -482,9 +482,9 @@ def _list_simulations(settings: SimulationSettings, given: SimulationOptions) ->
 
 
 def take_inherited_descriptor() -> int | None:
-    """Return the descriptor of the socket that the parent has passed; None without one.
+    """Return the descriptor of the socket that the parent process passed, or None.
 
-    Removes the variables, which are not for the children of this process.
+    Removes the environment variables, which are not intended for child processes.
 
     Raises UsageError for more than one socket.
     """
@@ -499,7 +499,7 @@ def take_inherited_descriptor() -> int | None:
 
 
 def _check_origin(value: str) -> None:
-    """Check that a value is an origin in the only form that browsers send."""
+    """Check that a value is an origin exactly as browsers send it."""
     if value == "null":
         raise ParameterError(
             "{cors}: null is the origin of sandboxed pages of any website, and of files; serve the"
@@ -524,7 +524,7 @@ def _check_origin(value: str) -> None:
 
 
 def _parse_delay(text: str) -> tuple[float, float] | None:
-    """Return the shortest and the longest delay in seconds; None if both are 0."""
+    """Return the shortest and the longest delay in seconds, or None if both are 0."""
     found = _DELAY.fullmatch(text)
     if not found:
         raise ParameterError(
@@ -543,7 +543,7 @@ def _parse_delay(text: str) -> tuple[float, float] | None:
 
 
 def _parse_share(name: str, text: str | None) -> float:
-    """Return a share from 0 to 1; 0 without the option."""
+    """Return a share from 0 to 1, which is 0 without the option."""
     if text is None:
         return 0.0
     found = _SHARE.fullmatch(text)
