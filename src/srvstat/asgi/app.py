@@ -331,9 +331,7 @@ class OperationalPaths:
             self._check.cancel()
 
     async def _find_problem(self) -> str | None:
-        """Return the reason why the service is not ready, or None if it is, within
-        READY_SECONDS.
-        """
+        """Return why the service is not ready, or None if it is, within READY_SECONDS."""
         if self.is_stopping:
             return _STOPPING
         now = asyncio.get_running_loop().time()
