@@ -1,7 +1,7 @@
-"""Documents: what commands show besides the API's answers, one file for each subject.
+"""Documents: the JSON output models of commands, one module per subject.
 
-The JSON of a model is part of the interface. A dataclass has no JSON; it holds what a table or a
-summary shows.
+The JSON of a model is part of the interface. Dataclasses have no JSON; they hold the data of tables
+and summaries.
 """
 
 from typing import TYPE_CHECKING
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 def load_documents() -> "dict[str, type[Document]]":
-    """Return the model of each document by its name, in the order of the names."""
-    # Most commands load one of these modules, or none.
+    """Return the model of each document by name, ordered by name."""
+    # Imported here, because most commands load at most one of these modules.
     from srvstat.documents import analysis, integrity, snapshot, support, today  # noqa: PLC0415
     from srvstat.documents.document import Document  # noqa: PLC0415
 

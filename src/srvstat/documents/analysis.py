@@ -1,4 +1,4 @@
-"""What the analyzer answers: exact statistics, growth, hours of the week and the rest."""
+"""The results of analyses: statistics, growth, hours of the week and others."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,18 +26,20 @@ TopKey = Literal[
     "samples",
     "current",
 ]
-"""The figures by which servers can be ranked; `change` and `growth` in players."""
+"""The statistics by which servers can be ranked. `change` and `growth` are in players."""
 
 Versus = Literal["previous", "usual", "other"]
-"""The window of equal length before, the same hours of the four weeks before, or another window."""
+"""The preceding window of equal length, the same hours in the four weeks before, or another
+window.
+"""
 
 _Asked = Field(exclude_if=lambda value: value is None or value is False)
-"""A field that is left out if it was not asked for."""
+"""A field that is omitted unless it was requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuantilePart:
-    """A quantile after Hyndman and Fan's definition 2; `quantile` is in [0, 1]."""
+    """A quantile (Hyndman-Fan type 2). `quantile` is in [0, 1]."""
 
     quantile: float
     players: float | None
@@ -45,7 +47,7 @@ class QuantilePart:
 
 @dataclass(frozen=True, slots=True)
 class AbovePart:
-    """How long observations with strictly more than `players` last, in hours."""
+    """The total time of observations with strictly more than `players`, in hours."""
 
     players: int
     hours: float | None
@@ -53,18 +55,28 @@ class AbovePart:
 
 @dataclass(frozen=True, kw_only=True)
 class FiguresPart:
-    """The figures of one server in a window; those that need an observation are None without one.
+    """Statistics of one server in a window; None where undefined.
 
-    In `time_weighted_average`, `above` and `coverage`, an observation lasts until the next one, the
-    last one until the end of the window, and each at most three usual intervals. The usual interval
-    is None for fewer than two observations. `coverage` is the share of the window in which an
-    observation lasts; a window of all observations begins with the first one. `above` is None
-    unless asked for. With `hold`, each count lasts until the next one, the last one until `as_of`,
-    and there is no usual interval.
-
-    `occupancy` is the average as a part of the record's maximum, and `full_hours` is for how long
-    the count was at least the maximum, by the same durations; None without a maximum.
-    `average_when_open` is the mean of the counts above 0, and None without one.
+    - `average_players`: the mean of the counts.
+    - `median_players`: the median of the counts.
+    - `peak_players`, `lowest_players`: the greatest and the least count.
+    - `growth`: the last observation minus the first.
+    - `sample_count`: the number of observations.
+    - `peak_first_at`, `peak_last_at`: the first and the last time of the peak.
+    - `lowest_first_at`, `lowest_last_at`: the first and the last time of the least count.
+    - `quantiles`: the requested quantiles.
+    - `time_weighted_average`: the mean weighted by durations. An observation lasts until the next
+      one, the last one until the end of the window, and each at most three polling intervals. With
+      `hold`, each count lasts until the next one, the last one until `as_of`.
+    - `above`: the hours with more than the requested players, by durations; None unless requested.
+    - `usual_interval_seconds`: the polling interval; None for fewer than two observations and with
+      `hold`.
+    - `coverage`: the share of the window covered by durations. A window of all observations begins
+      with the first one.
+    - `first_players`, `last_players`: the first and the last count.
+    - `occupancy`: the average divided by the maximum in the record; None without a maximum.
+    - `full_hours`: the hours with at least the maximum, by durations; None without a maximum.
+    - `average_when_open`: the mean of the counts above 0.
     """
 
     average_players: float | None
@@ -91,10 +103,11 @@ class FiguresPart:
 
 @dataclass(frozen=True, kw_only=True)
 class _IdentityPart:
-    """A server: the current count of its record, and its last observation in the snapshot.
+    """A server: the current count in its record, and its last observation in the snapshot.
 
-    `last_observed_at` is None without one. It can be after the window. A total has the sum of the
-    current counts of its `servers`, except silent ones.
+    - `last_observed_at`: can be after the window; None if there is no observation.
+    - `servers`: the ids of a total's servers. The current count of a total is the sum of their
+      current counts, except those of silent servers.
     """
 
     server_id: str | None
@@ -106,10 +119,10 @@ class _IdentityPart:
 
 
 class StepCell(NamedTuple):
-    """The observations of a step, the number of servers they are of, and their aggregate.
+    """The observations of a step, the number of servers, and their aggregate.
 
-    `players` is None without observations. `observed_share` is the part of the step's calendar
-    length that observations cover.
+    - `players`: None if there are no observations.
+    - `observed_share`: the share of the step's calendar length that observations cover.
     """
 
     observations: int
@@ -125,14 +138,18 @@ class StepCell(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ServerStatistics(FiguresPart, _IdentityPart):
-    """One server; `previous` has its figures in the window that it is compared with, if asked for.
+    """The statistics of one server, and its comparison with another window.
 
-    `change` is the average minus that of this window, by default the one of equal length before. It
-    is None if there is none, or if observations cover less than 80 % of either window.
-    `previous_coverage` is the share of the window before, and None if there is none. `window` is
-    the server's own, if it ends when the server was last observed. `share` is the average as a part
-    of the sum of the averages of all servers compared, if they are ranked by it. `cells` has the
-    average of each step of the window for tables, with its weight as the observations.
+    - `cells`: the average of each step of the window, for tables; the weight is stored as the
+      number of observations.
+    - `window`: the server's own window, if it ends when the server was last observed.
+    - `share`: the average divided by the sum of all compared servers' averages, if servers are
+      ranked by it.
+    - `change`: the average minus the average of the other window, by default the preceding window
+      of equal length. None if there is no such window, or if observations cover less than 80 % of
+      either window.
+    - `previous_coverage`: the coverage of the other window, or None if there is none.
+    - `previous`: the statistics of the other window, if requested.
     """
 
     cells: Annotated[SkipJsonSchema[tuple[StepCell, ...]], Field(exclude=True)] = ()
@@ -150,10 +167,15 @@ NamedServer = base.ServerPart | base.ServerName | ServerStatistics
 class _Statistics(base.CountsDocument, RowDocument):
     """`previous_window` is None unless its figures were asked for, and if each server has its own.
 
-    If it was asked for, `versus` says which window that is. The same hours of the four weeks before
-    are windows in it, whose observations count together. `time_zone` is that of the question.
-    Tables show their times in it, the occupancy if `shows_occupancy`, and the steps of `cells`,
-    which are called `cell_step`. With `is_answer`, the figures are those of the API's answer.
+    - `time_zone`: the time zone of the query. Tables show times in it.
+    - `previous_window`: the window compared with, if its statistics were requested and all servers
+      have the same. If `versus` is `usual`, it contains the same hours of the four weeks, whose
+      observations count together.
+    - `versus`: the kind of that window.
+    - `until_last_seen`: whether each server's window ends at its last observation.
+    - `shows_occupancy`: whether tables show the occupancy.
+    - `cell_step`: the name of the steps of `cells`.
+    - `is_answer`: whether the statistics are those of an API response.
     """
 
     _details = (
@@ -187,11 +209,11 @@ class _Statistics(base.CountsDocument, RowDocument):
         return build_rows(columns, self.list_series())
 
     def list_series(self) -> tuple[ServerStatistics, ...]:
-        """Return the servers, and after them the total, if it was asked for as well."""
+        """Return the servers, followed by the total if requested."""
         return self.servers
 
     def _iter_figures(self, *path: str) -> Iterator[Column]:
-        """Yield the columns of the figures of one window; those that were asked for are last."""
+        """Yield the columns of one window's statistics, with requested additions last."""
         figures = list(derive_columns(FiguresPart, *path))
         yield from (column for column in figures if "above" not in column.path)
         for first in self.servers[:1]:
@@ -207,7 +229,7 @@ class _Statistics(base.CountsDocument, RowDocument):
 class Stats(_Statistics):
     """The statistics of servers.
 
-    Servers are in the order in which they were asked for.
+    Servers are in the order in which they were given.
     """
 
     document: Literal["stats"] = "stats"
@@ -216,9 +238,11 @@ class Stats(_Statistics):
 class Top(_Statistics):
     """Servers ranked by a statistic.
 
-    They have the greatest values of `by`, of all `server_count` compared; with `reverse`, the
-    least. Equal servers are ordered by id. Those without the figure are last. `total` is that of
-    all servers compared, if it was asked for.
+    - `by`: the statistic.
+    - `reverse`: whether servers are in ascending order.
+    - `server_count`: the number of compared servers; `servers` are the first of them. Ties are
+      ordered by id, and servers without the statistic are last.
+    - `total`: the statistics of the total of all compared servers, if requested.
     """
 
     document: Literal["top"] = "top"
@@ -228,22 +252,24 @@ class Top(_Statistics):
     total: Annotated[ServerStatistics | None, _Asked] = None
 
     def list_series(self) -> tuple[ServerStatistics, ...]:
-        """Return the servers, and after them the total, if it was asked for as well."""
+        """Return the servers, followed by the total if requested."""
         return self.servers if self.total is None else (*self.servers, self.total)
 
 
 GrowthStepName = Literal["day", "week", "month"]
-"""Calendar days, ISO weeks and months of a time zone."""
+"""Calendar days, ISO weeks and months in a time zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrowthStepPart:
-    """The interval `[from, to)`; the last step of a window includes its end.
+    """The growth in the interval `[from, to)`; the last step of a window includes its end.
 
-    `observed_share` is the part of the step's calendar length that observations cover, and
-    `is_partial` whether that is less than 0.9. The average is None without observations. `change`
-    is the average minus that of the step before; it is None if one of the two is partial or has no
-    observations. `growth` is the last observation in the step minus the first.
+    - `is_partial`: whether observations cover less than 0.9 of the step's calendar length.
+    - `observed_share`: the covered share of the step's calendar length.
+    - `average_players`: None if there are no observations.
+    - `change`: the average minus that of the previous step; None if one of the two is partial or
+      has no observations.
+    - `growth`: the last observation in the step minus the first.
     """
 
     from_: base.Instant
@@ -258,9 +284,9 @@ class GrowthStepPart:
 
 @dataclass(frozen=True, slots=True)
 class RemainingPart:
-    """The average of a local day, some days after another one, and its share of that one's average.
+    """The average of a local day, some days after another day, and its share of that day's average.
 
-    They are None if a day is observed for less than 80 %; `share` also if the first average is 0.
+    Both are None if a day is observed for less than 80 %; `share` also if the first average is 0.
     """
 
     days: int
@@ -273,10 +299,15 @@ class RemainingPart:
 class ServerGrowth(base.ServerPart):
     """One server; `growth` is that over the window, `previous_growth` that in the window before.
 
-    `change`, the coverages, and the first and the last count are those of the document `stats`.
-    `players_per_week` is the median of the slopes between all pairs of whole days (Theil and Sen),
-    each at its midpoint with its average, whatever the step of the document; None for fewer than
-    three. `remaining` has the day that was asked for, and those 7, 30 and 90 days later.
+    - `change`, `coverage`, `previous_coverage`, `first_players`, `last_players`: as in the document
+      `stats`.
+    - `growth`: the growth over the window.
+    - `previous_growth`: the growth over the previous window.
+    - `players_per_week`: the trend: the median slope between all pairs of whole days (Theil and
+      Sen), whatever the step of the document. Each day counts with its average, at its midpoint.
+      None for fewer than three days.
+    - `remaining`: the requested day, and the days 7, 30 and 90 days later.
+    - `steps`: the growth in each step.
     """
 
     sample_count: int
@@ -298,8 +329,8 @@ class ServerGrowth(base.ServerPart):
 class GrowthDocument(base.CountsDocument, RowDocument):
     """The growth of servers per interval.
 
-    `previous_window` is the window of equal length before. It is None, and so is each
-    `previous_growth`, if the window has no beginning, or if a bundle does not cover it.
+    `previous_window` is the preceding window of equal length. It is None, and so is each
+    `previous_growth`, if the window has no start or a bundle does not cover the preceding window.
     """
 
     long_field = "servers"
@@ -317,7 +348,7 @@ class GrowthDocument(base.CountsDocument, RowDocument):
 
 
 def _build_rows(part: type[Any], servers: Iterable[tuple[str | None, Sequence[Any]]]) -> Rows:
-    """Return a row for each part of servers, with the identifier of its server."""
+    """Return a row for each part, with the identifier of its server."""
     columns = tuple(derive_columns(part))
     rows = (
         (server_id, *row) for server_id, parts in servers for row in build_rows(columns, parts).rows
@@ -326,14 +357,15 @@ def _build_rows(part: type[Any], servers: Iterable[tuple[str | None, Sequence[An
 
 
 HourKey = Literal["week-hour", "hour", "weekday"]
-"""What the cells of peak hours are: the 168 hours of the week, 24 of the day, or 7 weekdays."""
+"""The cells of peak hours: the 168 hours of the week, the 24 hours of the day, or 7 weekdays."""
 
 
 @dataclass(frozen=True, slots=True)
 class HourPart:
-    """An hour of the week on a local clock; `weekday` is 1 for Monday to 7, `hour` 0 to 23.
+    """An hour of the week on a local clock.
 
-    `weekday` is None for an hour of any day, `hour` for a whole weekday.
+    - `weekday`: 1 (Monday) to 7; None for an hour of any day.
+    - `hour`: 0 to 23; None for a whole weekday.
     """
 
     weekday: int | None
@@ -342,7 +374,7 @@ class HourPart:
 
 @dataclass(frozen=True, slots=True)
 class HourCellPart(HourPart):
-    """The observations of an hour of the week. With fewer than 4, the figures are None."""
+    """The observations in an hour of the week. With fewer than 4, the statistics are None."""
 
     sample_count: int
     average_players: float | None
@@ -350,7 +382,7 @@ class HourCellPart(HourPart):
 
 
 def has_known_hours(cells: Sequence[HourCellPart]) -> bool:
-    """Return whether cells can be compared: at least 80 % of them have an average."""
+    """Return whether at least 80 % of the cells have an average, so that they can be compared."""
     known = sum(cell.average_players is not None for cell in cells)
     return known >= base.LEAST_COVERAGE * len(cells)
 
@@ -358,9 +390,11 @@ def has_known_hours(cells: Sequence[HourCellPart]) -> bool:
 class ServerPeakHours(base.ServerPart):
     """One server; `cells` are in the order of time, from Monday or 0:00.
 
-    `busiest` and `quietest` have the greatest and the least average, the earliest of equal ones;
-    None if no cell has an average. `restart_player_hours` is what a restart in the quietest hour
-    costs: its average for one hour. None for weekdays, and where the hours can't be compared.
+    - `busiest`, `quietest`: the cells with the greatest and the least average, the earliest of
+      equal ones; None if no cell has an average.
+    - `restart_player_hours`: the player hours lost by a restart in the quietest hour: the average
+      of this hour. None for weekdays, and if the hours can't be compared.
+    - `cells`: in the order of time, from Monday or 0:00.
     """
 
     sample_count: int
@@ -371,11 +405,11 @@ class ServerPeakHours(base.ServerPart):
 
     @property
     def has_hours(self) -> bool:
-        """Whether the hours can be compared: at least 80 % of them have an average."""
+        """Whether at least 80 % of the hours have an average, so that they can be compared."""
         return has_known_hours(self.cells)
 
     def get_cell(self, hour: HourPart) -> HourCellPart:
-        """Return the cell of an hour, such as the busiest."""
+        """Return the cell of an hour, such as the busiest hour."""
         wanted = hour.weekday, hour.hour
         return next(cell for cell in self.cells if (cell.weekday, cell.hour) == wanted)
 
@@ -383,7 +417,7 @@ class ServerPeakHours(base.ServerPart):
 class PeakHours(base.CountsDocument, RowDocument):
     """The players in each hour or weekday.
 
-    `by` names the cells, on the clock of a time zone.
+    `by` selects the cells, on the clock of `time_zone`.
     """
 
     long_field = "servers"
@@ -400,15 +434,17 @@ class PeakHours(base.CountsDocument, RowDocument):
 
 
 EventKind = Literal["gap", "zeros", "unusualDay", "stepChange", "belowUsual"]
-"""What can be unusual: no observation, no player, a day, a change of level, the last hour."""
+"""Kinds of events: no observation, no player, an unusual day, a level change, an unusual last
+hour.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class EventPart:
-    """Something unusual from one instant to another; a total has no `server_id`.
+    """An event from one time to another. A total has no `server_id`.
 
-    `expected` and `seen` are averages or medians of players; None for a gap. For a change of level
-    they are the medians before and after it.
+    `expected` and `seen` are averages or medians of players, and None for a gap. For a level
+    change, they are the medians before and after it.
     """
 
     server_id: str | None
@@ -424,7 +460,7 @@ class Events(base.CountsDocument, RowDocument):
     """What was unusual, newest first.
 
     Events describe numbers. They say nothing about causes, and they are not probabilities.
-    `servers` are those of a total.
+    `servers` are the servers of a total.
     """
 
     long_field = "events"
@@ -445,8 +481,10 @@ class Events(base.CountsDocument, RowDocument):
 class ServerDistribution(base.ServerPart):
     """One server; `counts` has the number of observations of each bin.
 
-    The quartiles are quantiles after Hyndman and Fan's definition 2. Without observations, all
-    figures are None. With `hold`, `counts` has milliseconds.
+    - `lower_quartile`, `upper_quartile`: Hyndman-Fan type 2.
+    - `counts`: the number of observations in each bin; with `hold`, milliseconds.
+
+    Without observations, all statistics are None.
     """
 
     sample_count: int
@@ -461,10 +499,8 @@ class ServerDistribution(base.ServerPart):
 class Distribution(base.CountsDocument, RowDocument):
     """How often servers had how many players.
 
-    All servers have the same bins.
-
-    Bin `i` has the counts from `first_players + i * bin_players` up to, but not including,
-    the start of the next bin.
+    All servers have the same bins. Bin `i` contains the counts from `first_players + i *
+    bin_players` up to, but not including, the start of the next bin.
     """
 
     document: Literal["distribution"] = "distribution"
@@ -497,11 +533,12 @@ class StepRun(base.Part):
 class ServerTimeline(base.ServerPart):
     """One server; each array has a value for each step, and None for one without observations.
 
-    `observed_shares` are the parts of the steps' calendar lengths that observations cover: until
-    the next observation, at most three usual intervals. A step with a share below 0.9 is partial.
-    A gap is the time between two observations, or an edge of the window and an observation, that
-    are more than three usual intervals apart; the usual interval is the median distance between
-    successive observations. The time after `as_of` is in no gap.
+    - `observed_shares`: the shares of the steps' calendar lengths that observations cover. An
+      observation lasts until the next one, at most three polling intervals. A step with a share
+      below 0.9 is partial.
+    - `gaps`: times between two observations, or between an edge of the window and an observation,
+      that are more than three polling intervals apart. The polling interval is the median interval
+      between successive observations. The time after `as_of` belongs to no gap.
     """
 
     sample_counts: tuple[int, ...]
@@ -535,9 +572,9 @@ _STEP_COLUMNS = (
 class Timeline(base.CountsDocument, RowDocument):
     """Players over time.
 
-    A step includes its start and excludes its end; the last step also includes the end of the
-    window. `step` is the name of the steps, such as `1h` or `day`. `steps` are whole steps: the
-    first can begin before the window, and the last end after it.
+    - `step`: the name of the steps, such as `1h` or `day`. A step includes its start and excludes
+      its end; the last step also includes the end of the window.
+    - `steps`: whole steps: the first can begin before the window, and the last can end after it.
     """
 
     document: Literal["timeline"] = "timeline"
@@ -549,7 +586,7 @@ class Timeline(base.CountsDocument, RowDocument):
     servers: tuple[ServerTimeline, ...]
 
     def list_edges(self) -> list[int]:
-        """Return the start of each step, and the end of the last one."""
+        """Return the start of each step, and the end of the last step."""
         edges: list[int] = []
         for run in self.steps:
             length = run.seconds * 1000
@@ -579,17 +616,20 @@ def build_runs(edges: Sequence[int]) -> tuple[StepRun, ...]:
 
 
 MissingCorrelation = Literal["coverage", "steps", "constant"]
-"""Why there is no correlation: too little observed, too few steps, or a server never changes."""
+"""Reasons for a missing correlation: low coverage, too few steps, or a server that never
+changes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PairPart:
     """Spearman's rank correlation of two servers over `steps` steps, from -1 to 1.
 
-    It is that of the averages of steps at which both are whole, after each server's mean at the
-    hour of the week was subtracted; equal values share their average rank. It is None, with a
-    `reason`, if one of the windows is observed for less than 80 %, for fewer than 30 steps, and if
-    one server never differs from its means.
+    It compares the averages of steps in which both servers are whole, after subtracting each
+    server's mean for the hour of the week. Equal values share their average rank.
+
+    `correlation` is None, with a `reason`, if less than 80 % of a window is observed, for fewer
+    than 30 steps, and if one server never differs from its means.
     """
 
     servers: tuple[str, str]
@@ -601,7 +641,7 @@ class PairPart:
 class Together(base.CountsDocument, RowDocument):
     """The rank correlations of servers.
 
-    The greatest correlation is first; None is last.
+    The greatest correlation is first, and missing correlations are last.
     """
 
     document: Literal["together"] = "together"
@@ -619,12 +659,12 @@ class Together(base.CountsDocument, RowDocument):
 
 
 Aggregate = Literal["mean", "median", "max", "min", "last", "share", "rank"]
-"""What represents the observations of a step; `share` and `rank` compare means of servers."""
+"""The aggregates of a step's observations. `share` and `rank` compare the means of servers."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class History(RowDocument):
-    """The observations of servers, or aggregates of steps. Iterating over it reads the rows."""
+    """The observations of servers, or aggregates of steps. Iterate over it to read the rows."""
 
     as_of: int
     root: str
@@ -641,19 +681,19 @@ class History(RowDocument):
         return self.read_rows()
 
     def to_rows(self) -> Rows:
-        """Return the rows, which are read from the snapshot while they are iterated over."""
+        """Return the rows. They are read from the snapshot during iteration."""
         return Rows(self.columns, self.read_rows())
 
 
 class Observation(NamedTuple):
-    """An observation; its instant is in Unix milliseconds."""
+    """An observation. `observed_at` is in Unix milliseconds."""
 
     observed_at: int
     players: int
 
 
 class StepLine(NamedTuple):
-    """A step `[start, end)`, cut to the window, with a cell for each column."""
+    """A step `[start, end)`, clipped to the window, with a cell for each column."""
 
     start: int
     end: int
@@ -661,7 +701,7 @@ class StepLine(NamedTuple):
 
 
 def name_figure(aggregate: Aggregate) -> str:
-    """Return the name of an aggregate of steps: `share`, `rank` or `players`."""
+    """Return the column name of an aggregate: `share`, `rank` or `players`."""
     return aggregate if aggregate in {"share", "rank"} else "players"
 
 
@@ -681,15 +721,16 @@ class HistoryQuery:
 
     @property
     def figure(self) -> str:
-        """The name of the figures of steps."""
+        """The column name of the steps' values."""
         return name_figure(self.aggregate)
 
 
 @dataclass(frozen=True, slots=True)
 class ObservationTable:
-    """The first and the last observations of a server, of `count` in all.
+    """The first and the last observations of a server.
 
-    `usual_interval` is in milliseconds, and None for fewer than two observations.
+    - `count`: the number of all observations.
+    - `usual_interval`: the polling interval in milliseconds; None for fewer than two observations.
     """
 
     query: HistoryQuery
@@ -707,9 +748,9 @@ class ObservationTable:
 
 @dataclass(frozen=True, slots=True)
 class StepTable:
-    """The first and the last steps of a window, of `count` in all.
+    """The first and the last steps of a window. `count` is the number of all steps.
 
-    There is a column for each server, or a single one for their sum.
+    There is a column for each server, or a single column for their sum.
     """
 
     query: HistoryQuery
@@ -732,7 +773,7 @@ class StepTable:
 
 @dataclass(frozen=True, slots=True)
 class HistoryNotes:
-    """What the tables of a history have in common; `has_omitted` if one of them omits rows."""
+    """Notes on all tables of a history. `has_omitted`: whether one of them omits rows."""
 
     has_omitted: bool
     hold: bool = False
@@ -744,10 +785,10 @@ HistoryPart = HistoryQuery | ObservationTable | StepTable | HistoryNotes
 class Report(base.CountsDocument):
     """The data of a report.
 
-    Its documents are about the same servers in the same order, and the same window.
+    Its documents describe the same servers in the same order, over the same window.
 
-    `program` is the name and version of the program, and `command` the command that repeats the
-    report.
+    - `program`: the name and version of the program.
+    - `command`: the command that repeats the report.
     """
 
     document: Literal["report"] = "report"

@@ -1,4 +1,4 @@
-"""The model that all JSON documents extend, and the parts that several have."""
+"""The base model of all JSON documents, and parts that several documents share."""
 
 import re
 from collections.abc import Iterator
@@ -13,16 +13,16 @@ from srvstat.contract.time import LATEST, InstantError, format_instant, parse_in
 from srvstat.contract.windows import DAY_MS
 
 WHOLE_SHARE = 0.9
-"""A step of which observations cover a lesser share is partial.
+"""The coverage below which a step is partial.
 
-Players follow a daily cycle, so the average of a few hours is no daily average.
+Players follow a daily cycle, so the average of a few hours does not represent a day.
 """
 
 LEAST_COVERAGE = 0.8
-"""Windows of which observations cover a lesser share are not compared, and have no trend."""
+"""The coverage below which windows are not compared, and have no trend."""
 
 Instant = Annotated[int, PlainSerializer(format_instant, return_type=str)]
-"""An instant in Unix milliseconds. In JSON it is a UTC time, as in the API."""
+"""A time in Unix milliseconds. In JSON it is a UTC time, as in the API."""
 
 
 def _parse_given(value: Any) -> Any:
@@ -33,22 +33,23 @@ def _parse_given(value: Any) -> Any:
 
 
 GivenInstant = Annotated[Instant, BeforeValidator(_parse_given)]
-"""An instant in a document that is read: any form that `parse_instant` accepts."""
+"""A time in an input document, in any form that `parse_instant` accepts."""
 
 _PARTS_PER_PIECE = 20
 _COLOR_CODE = re.compile(r"\^[0-9]")
 
 
 def name_member(name: str) -> str:
-    """Return the name that a field has in JSON: in camel case, `from` for `from_`."""
+    """Return a field's name in JSON: in camel case, and `from` for `from_`."""
     return to_camel(name.rstrip("_"))
 
 
 class Part(BaseModel):
-    """A strict, frozen model. Its JSON has the fields in their order, in camel case.
+    """A strict, frozen model. Its JSON has the fields in order, in camel case.
 
-    A part of which a document has thousands is a dataclass instead, because a model takes ten times
-    as long to create. It is not validated; its JSON and its schema are those of a model.
+    Parts that a document contains by thousands are dataclasses instead, because creating a model
+    takes ten times as long. They are not validated; their JSON and schema are the same as a
+    model's.
     """
 
     model_config = ConfigDict(
@@ -76,7 +77,7 @@ class WindowPart(Part):
 
 
 Members = Annotated[tuple[str, ...] | None, Field(exclude_if=lambda ids: ids is None)]
-"""The ids of the servers of a total; left out for a server."""
+"""The ids of a total's servers. A single server omits it."""
 
 
 class ServerPart(Part):
@@ -98,9 +99,9 @@ class ServerName(NamedTuple):
 
 
 class GapPart(Part):
-    """An interval without observations: from one observation or edge of the window to the next.
+    """An interval without observations: from an observation or an edge of the window to the next.
 
-    In a timeline, it consists of the whole steps between them, up to `as_of`.
+    In a timeline, it consists of the whole steps in between, up to `as_of`.
     """
 
     from_: Instant
@@ -120,7 +121,7 @@ class GrowthPart:
 
 @dataclass(frozen=True, slots=True)
 class ChangePart:
-    """An average minus an earlier one, in players and in percent of the earlier one.
+    """An average minus an earlier average, in players and in percent of the earlier average.
 
     `percentage` is None if the earlier average is 0.
     """
@@ -130,11 +131,11 @@ class ChangePart:
 
 
 class Document(Part):
-    """A part that is printed on its own.
+    """A part that commands print on its own.
 
-    `document` is its name, which each document defines, and `version` the version of its fields. A
-    field can be added without a new version. `long_field` names the field that has most of the
-    JSON, if one has.
+    - `document`: the document's name.
+    - `version`: the version of its fields. New fields do not change it.
+    - `long_field`: the name of the field with most of the JSON, or None.
     """
 
     long_field: ClassVar[str | None] = None
@@ -175,17 +176,17 @@ class Document(Part):
 
 
 class SnapshotDocument(Document):
-    """A document about a snapshot: the instant that it speaks for, and the snapshot's root."""
+    """A document about a snapshot: its as-of time, and the snapshot's root."""
 
     as_of: Instant
     root: str
 
 
 class CountsDocument(SnapshotDocument):
-    """A document of figures of counts. With `hold`, each count lasts until the next one.
+    """A document with statistics of counts. With `hold`, each count lasts until the next one.
 
-    Averages, medians and quantiles are then weighted by time, also by a count from before the
-    window. `hold` is left out where it is false.
+    Averages, medians and quantiles are then weighted by time, and include a count held from before
+    the window. `hold` is omitted if false.
     """
 
     hold: bool = Field(default=False, exclude_if=lambda held: not held)
@@ -222,18 +223,17 @@ def _format_moment(at: int) -> str:
 def is_silent(last_observed_at: int | None, as_of: int, *, hold: bool = False) -> bool:
     """Return whether a server has no observation in the last day of a snapshot.
 
-    Where counts are held, the last one lasts.
-
-    The current count of its record is then as old as its last observation, or older: a person who
-    reads it among the counts of other servers would take it for one of today.
+    With held counts, the last count remains valid. For a silent server, the current count in its
+    record is at least as old as its last observation, and readers would mistake it for a current
+    count.
     """
     return last_observed_at is None or (as_of - last_observed_at > DAY_MS and not hold)
 
 
 def remove_color_codes(text: str) -> str:
-    """Return a text without the color codes of Cfx.re, `^0` to `^9`, unless nothing else is in it.
+    """Remove the color codes of Cfx.re, `^0` to `^9`, unless the text contains nothing else.
 
-    Documents and answers have the texts unchanged. web/timeline.js has the same function.
+    Documents and responses contain the texts unchanged. web/timeline.js has the same function.
     """
     shown = _COLOR_CODE.sub("", text)
     return shown if shown.strip() else text

@@ -1,4 +1,4 @@
-"""What rules about player counts found: observations about numbers, never proof of a cause."""
+"""The results of rules about player counts: observations about numbers, never proof of a cause."""
 
 from collections.abc import Iterator
 from typing import Annotated, Generic, Literal, TypeVar
@@ -10,7 +10,7 @@ from srvstat.documents import document as base
 from srvstat.documents.rows import Column, RowDocument, Rows
 
 Result = Literal["pass", "suspect", "notEvaluated"]
-"""After the flags of QARTOD; `suspect` only says that a figure is beyond its threshold."""
+"""Named after the flags of QARTOD. `suspect` only means that a value is beyond its threshold."""
 
 
 _Evidence = TypeVar("_Evidence", bound=base.Part)
@@ -20,8 +20,9 @@ _Threshold = TypeVar("_Threshold", bound=base.Part | None)
 class RulePart(base.Part, Generic[_Evidence, _Threshold]):
     """The result of a rule for one server.
 
-    `evidence` is None if the rule was not evaluated; `reason` says why, and is None otherwise.
-    `innocent_causes` are harmless explanations of a suspect result.
+    - `reason`: why the rule was not evaluated, or None if it was.
+    - `evidence`: None if the rule was not evaluated.
+    - `innocent_causes`: benign explanations of a suspect result.
     """
 
     rule: str
@@ -69,7 +70,7 @@ class FloorThreshold(base.Part):
 
 
 class FloorRule(RulePart[FloorEvidence, FloorThreshold]):
-    """A count that many observations have and few go below."""
+    """A count that is frequent and that few observations go below."""
 
     rule: Literal["floor"] = "floor"
 
@@ -88,7 +89,7 @@ class JitterThreshold(base.Part):
 
 
 class JitterRule(RulePart[JitterEvidence, JitterThreshold]):
-    """Counts that go up and down at random, as if each one forgot the one before."""
+    """Counts that vary at random, independent of the previous count."""
 
     rule: Literal["jitter"] = "jitter"
 
@@ -96,9 +97,12 @@ class JitterRule(RulePart[JitterEvidence, JitterThreshold]):
 class MissingValuesEvidence(base.Part):
     """The whole numbers between two counts that never occur, and how regular their spacing is.
 
-    `from` and `to` are the counts at 5 and 95 percent. Adjacent missing numbers are one hole;
-    `spacing` is the commonest distance between the starts of successive holes, and `regular` the
-    share of the distances that are `spacing` or one more. Both are None for fewer than two holes.
+    - `from`, `to`: the counts at 5 and 95 percent.
+    - `holes`: the number of holes; adjacent missing numbers are one hole.
+    - `spacing`: the most frequent distance between the starts of successive holes.
+    - `regular`: the share of the distances that are `spacing` or one more.
+
+    `spacing` and `regular` are None for fewer than two holes.
     """
 
     from_: int
@@ -120,7 +124,7 @@ class MissingValuesThreshold(base.Part):
 
 
 class MissingValuesRule(RulePart[MissingValuesEvidence, MissingValuesThreshold]):
-    """Numbers that are left out at regular distances."""
+    """Numbers that are missing at regular intervals."""
 
     rule: Literal["missingValues"] = "missingValues"
 
@@ -128,7 +132,7 @@ class MissingValuesRule(RulePart[MissingValuesEvidence, MissingValuesThreshold])
 class StepChangeEvidence(base.Part):
     """The medians of seven days before and after the midnight (UTC) between them.
 
-    `ratio` is the greater over the lesser, after adding 5 players to both.
+    `ratio` is the greater divided by the lesser, after adding 5 players to both.
     """
 
     at: base.Instant
@@ -144,7 +148,7 @@ class StepChangeThreshold(base.Part):
 
 
 class StepChangeRule(RulePart[StepChangeEvidence, StepChangeThreshold]):
-    """A level that changes from one day to the next, and stays."""
+    """A level that changes from one day to the next, and remains."""
 
     rule: Literal["stepChange"] = "stepChange"
 
@@ -152,7 +156,7 @@ class StepChangeRule(RulePart[StepChangeEvidence, StepChangeThreshold]):
 class DailyCycleEvidence(base.Part):
     """The lowest and the highest median of an hour of the day, and the first hour that has it.
 
-    `share` is their difference over the median of all 24 medians, `typical_players`.
+    `share` is their difference divided by `typical_players`, the median of all 24 medians.
     """
 
     lowest_players: float
@@ -192,7 +196,7 @@ class MaximumThreshold(base.Part):
 
 
 class MaximumRule(RulePart[MaximumEvidence, MaximumThreshold]):
-    """Counts above the maximum that the server's record states."""
+    """Counts above the maximum in the server's record."""
 
     rule: Literal["aboveMaximum"] = "aboveMaximum"
 
@@ -200,8 +204,8 @@ class MaximumRule(RulePart[MaximumEvidence, MaximumThreshold]):
 class GapsEvidence(base.Part):
     """The coverage of the window from the first observation on, and its longest gaps.
 
-    `gap_count` counts all gaps: distances between successive observations, or from the last one to
-    the end of the window, of more than 1.5 usual intervals.
+    `gap_count` is the number of all gaps: intervals of more than 1.5 polling intervals between
+    successive observations, or from the last one to the end of the window.
     """
 
     coverage: float
@@ -216,7 +220,7 @@ class GapsThreshold(base.Part):
 
 
 class GapsRule(RulePart[GapsEvidence, GapsThreshold]):
-    """Observations that are missing. They say nothing about whether the server was up."""
+    """Missing observations. They do not show whether the server was up."""
 
     rule: Literal["gaps"] = "gaps"
 

@@ -1,4 +1,4 @@
-"""Rows of documents: in every format, as tables of other libraries, and in a notebook."""
+"""Convert documents to rows: in every format, as tables of other libraries, and for notebooks."""
 
 import html
 import io
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 Kind = Literal["text", "texts", "integer", "number", "boolean", "instant"]
-"""What a column holds besides None.
+"""The type of a column's values, besides None.
 
-Texts are a sequence of texts. An instant is an integer of Unix milliseconds.
+`texts` is a sequence of texts. `instant` is an integer of Unix milliseconds.
 """
 
 _KINDS: dict[Any, Kind] = {
@@ -41,7 +41,9 @@ _KINDS: dict[Any, Kind] = {
     Instant: "instant",
 }
 _ROWS_PER_GROUP = 50_000
-"""The rows in memory while a Parquet file is written; more of them make it little smaller."""
+"""The number of rows in memory while a Parquet file is written; larger groups barely reduce the
+size.
+"""
 
 
 class Column(NamedTuple):
@@ -56,18 +58,18 @@ class Column(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Columns, and rows of as many values each. The rows can be computed while they are read."""
+    """Columns and rows; each row has one value per column. Rows may be computed on iteration."""
 
     columns: tuple[Column, ...]
     rows: Iterable[tuple[Any, ...]]
 
 
 _MOST_SHOWN = 50
-"""The most rows that a notebook shows."""
+"""The maximum number of rows that a notebook shows."""
 
 
 class RowDocument(ABC):
-    """A document about a snapshot that can be written as rows.
+    """A document about a snapshot that can be converted to rows.
 
     Libraries that read the Arrow C stream interface accept it, such as `polars.DataFrame(document)`
     and DuckDB. A notebook shows it as a table, without the columns whose names match `_details`.
@@ -87,10 +89,10 @@ class RowDocument(ABC):
     def to_arrow(self) -> "pa.Table":
         """Return the rows as an Arrow table. Needs pyarrow.
 
-        Instants are `timestamp[ms, tz=UTC]`, integers `int64` and other numbers `double`. The
-        table's metadata has `document`, `asOf` and `root` of the document.
+        Times are `timestamp[ms, tz=UTC]`, integers `int64` and other numbers `double`. The table's
+        metadata has `document`, `asOf` and `root`.
 
-        Raises ImportError without pyarrow, SnapshotError.
+        Raises ImportError without pyarrow, and SnapshotError if data are damaged.
         """
         return self._open_reader().read_all()
 
@@ -98,26 +100,26 @@ class RowDocument(ABC):
         return self._open_reader().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Return the rows as a data frame. Needs pyarrow and pandas.
+        """Return the rows as a pandas data frame. Needs pyarrow and pandas.
 
-        Integers and Booleans have the types `Int64` and `boolean`, in which a value can be missing.
+        Integers and Booleans have the types `Int64` and `boolean`, which support missing values.
 
-        Raises ImportError without one of the libraries, SnapshotError.
+        Raises ImportError without one of the libraries, and SnapshotError if data are damaged.
         """
         pa, pd = import_pyarrow(), _import_frames("pandas")
-        # Otherwise a column of integers becomes one of floats when a value is missing.
+        # Otherwise, a missing value would turn a column of integers into floats.
         types = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
         return self.to_arrow().to_pandas(types_mapper=types.get)
 
     def to_polars(self) -> "pl.DataFrame":
-        """Return the rows as a data frame. Needs pyarrow and polars.
+        """Return the rows as a polars data frame. Needs pyarrow and polars.
 
-        Raises ImportError without one of the libraries, SnapshotError.
+        Raises ImportError without one of the libraries, and SnapshotError if data are damaged.
         """
         return _import_frames("polars").from_arrow(self.to_arrow())
 
     def _repr_html_(self) -> str:
-        """Return the first rows as a table, without empty columns."""
+        """Return the first rows as an HTML table, without empty columns."""
         columns, rows = self.to_rows()
         left = iter(rows)
         shown = list(islice(left, _MOST_SHOWN))
@@ -144,7 +146,7 @@ class RowDocument(ABC):
 
         It has the metadata of `to_arrow`.
 
-        Raises MissingLibraryError and, while the pieces are read, SnapshotError.
+        Raises MissingLibraryError without pyarrow and, while the pieces are read, SnapshotError.
         """
         return _iter_file(*self._prepare_batches())
 
@@ -170,10 +172,7 @@ class RowDocument(ABC):
 
 
 def import_pyarrow() -> Any:
-    """Return the library. Importing it takes 0.1 s.
-
-    Raises MissingLibraryError.
-    """
+    """Return pyarrow, whose import takes 0.1 s. Raises MissingLibraryError if it is missing."""
     try:
         import pyarrow as pa  # noqa: PLC0415
         import pyarrow.parquet  # noqa: PLC0415
@@ -185,9 +184,9 @@ def import_pyarrow() -> Any:
 
 
 def _import_frames(library: Literal["pandas", "polars"]) -> Any:
-    """Return a library of data frames, whose import takes up to 0.3 s.
+    """Return a data frame library, whose import takes up to 0.3 s.
 
-    Raises MissingLibraryError.
+    Raises MissingLibraryError if it is missing.
     """
     try:
         return import_module(library)
@@ -198,11 +197,13 @@ def _import_frames(library: Literal["pandas", "polars"]) -> Any:
 
 
 _CLIPPED = "display:inline-block;max-width:20em;overflow:hidden;text-overflow:ellipsis"
-"""Strangers choose hostnames: long ones are cut, and so are marks above and below a line."""
+"""Anyone can choose a hostname: long names are clipped, and so are marks above and below the
+line.
+"""
 
 
 def _build_cells(column: Column, values: Iterable[Any], zone: ZoneInfo) -> list[str]:
-    """Return the cells of a column in HTML. A name is broken before a capital only."""
+    """Return the cells of a column in HTML. Column names can break only before a capital letter."""
     side = "left" if column.kind in {"text", "texts"} else "right"
     name = re.sub("(?<=[a-z])(?=[A-Z])", "<wbr>", html.escape(column.name))
     shown = (_format_value(column.kind, value, zone) for value in values)
@@ -212,7 +213,7 @@ def _build_cells(column: Column, values: Iterable[Any], zone: ZoneInfo) -> list[
 
 
 def _format_value(kind: Kind, value: Any, zone: ZoneInfo) -> str:
-    """Format a value in HTML; times are local."""
+    """Format a value in HTML. Times are local."""
     match kind:
         case _ if value is None:
             return "–"  # noqa: RUF001 - the dash of a missing value
@@ -228,10 +229,10 @@ def _format_value(kind: Kind, value: Any, zone: ZoneInfo) -> str:
 
 
 def derive_columns(part: Any, *path: str | int) -> Iterator[Column]:
-    """Yield a column for each field of a dataclass; fields of other types are left out.
+    """Yield a column for each field of a dataclass. Fields of unsupported types are omitted.
 
-    A field that holds another dataclass has a column for each of its fields. `path` leads to the
-    dataclass, and its names are prefixes of the columns' names.
+    A field with another dataclass gets a column for each of that class's fields. `path` leads to
+    the dataclass, and prefixes the columns' names.
     """
     for field in fields(part):
         hints = get_args(field.type)
@@ -244,7 +245,7 @@ def derive_columns(part: Any, *path: str | int) -> Iterator[Column]:
 
 
 def build_rows(columns: Iterable[Column], parts: Iterable[Any]) -> Rows:
-    """Return a row for each part, with the values of columns that have a path."""
+    """Return a row for each part, with the values at the columns' paths."""
     columns = tuple(columns)
     reads = [_build_reader(column.path) for column in columns]
     return Rows(columns, (tuple([read(part) for read in reads]) for part in parts))
@@ -299,14 +300,14 @@ def _iter_file(schema: "pa.Schema", batches: Iterator["pa.RecordBatch"]) -> Iter
 
 _ROWS_PER_PIECE = 1000
 _REPEATED_TEXTS = 4096
-"""Texts kept with their cells: rows repeat identifiers and hostnames."""
+"""The maximum number of cached cell texts. Rows repeat identifiers and hostnames."""
 
 _MARKDOWN_ESCAPES = str.maketrans({mark: f"\\{mark}" for mark in r"\`*_~[]<>&|$"})
-"""The marks that have a meaning inside a line of GitHub Flavored Markdown."""
+"""Characters with a meaning inside a line of GitHub Flavored Markdown."""
 
 
 class _Style(NamedTuple):
-    """How a format writes the head, a row (a template for `%`), texts, instants and None."""
+    """How a format writes the head, a row (a template for `%`), texts, times and None."""
 
     build_head: Callable[[tuple[Column, ...]], str]
     build_template: Callable[[tuple[Column, ...]], str]
@@ -321,15 +322,16 @@ def encode_rows(
 ) -> Iterator[bytes]:
     r"""Yield the rows of a document in a format, in pieces of whole lines or of a Parquet file.
 
-    CSV follows RFC 4180, with LF. Its texts are exact: no apostrophe protects a spreadsheet from
-    `=1+1`, because then the file would differ from the snapshot for all other readers. None is an
-    empty cell, and an empty text is quoted. NDJSON has the exact numbers and texts of JSON. In
-    Markdown, texts can't be markup.
+    - CSV follows RFC 4180, with LF. Texts are exact: no apostrophe protects a spreadsheet from
+      `=1+1`, because the file would then differ from the snapshot for all other readers. None is an
+      empty cell, and an empty text is quoted.
+    - NDJSON has the exact numbers and texts of JSON.
+    - In Markdown, texts can't be markup.
 
     In Markdown, and in all lines `for_terminal`, characters that could control a terminal are
     written as `\uXXXX`.
 
-    Raises MissingLibraryError for Parquet without its library.
+    Raises MissingLibraryError for Parquet without pyarrow.
     """
     if format == "parquet":
         return document.iter_parquet()
@@ -359,7 +361,7 @@ def _encode_lines(document: RowDocument, style: _Style, *, for_terminal: bool) -
 
 
 def _encode(value: Any) -> str:
-    """Return JSON; of a number, an integer is as in a column of integers."""
+    """Return a value as JSON. An integral number has no decimal point."""
     return wire.encode(value).decode()
 
 
@@ -374,9 +376,9 @@ def _quote_cell(text: str) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Return text as one line that has no markup in GitHub Flavored Markdown."""
+    """Return text as one line without markup in GitHub Flavored Markdown."""
     shown = _escape_controls(text).translate(_MARKDOWN_ESCAPES)
-    # GitHub makes links of these wherever they stand.
+    # GitHub turns these into links wherever they occur.
     return shown.replace("://", "\\://").replace("www.", "www\\.")
 
 

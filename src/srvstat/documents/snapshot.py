@@ -1,7 +1,4 @@
-"""The servers and the totals of a snapshot, and what writing and verifying one reports.
-
-A dataclass has no JSON.
-"""
+"""Documents about a snapshot's servers and totals, and summaries of builds and verification."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,11 +18,11 @@ from srvstat.documents.rows import RowDocument, Rows, build_rows, derive_columns
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RowCounts:
-    """What became of the rows of sources; their `unit` is the cell in wide tables.
+    """The numbers of rows in each outcome; for wide tables, the numbers of cells.
 
-    `read` counts all rows except empty ones; each was kept, repeated, conflicting, rejected or
-    skipped. `withheld` counts the servers that are not publishable, and `completed` the servers
-    whose records lacked a field, by field.
+    - `read`: all rows except empty ones; each was kept, repeated, conflicting, rejected or skipped.
+    - `withheld`: the number of servers that are not public.
+    - `completed`: the number of servers whose records lacked a field, by field.
     """
 
     read: int
@@ -46,11 +43,13 @@ class RowCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BuildSummary(RowCounts):
-    """What a build did with the rows of its sources; instants are Unix milliseconds.
+    """The result of a build. Times are Unix milliseconds.
 
-    `skipped` has a count for each reason. `first_reject` is the place of the first row in the
-    rejects, with the reason, and `remedy` a sentence on how to keep rejected rows, if anything
-    helps. `converted` has the identifier of each new server whose id is another text.
+    - `skipped`: the number of rows by reason.
+    - `first_reject`: the place and reason of the first rejected or conflicting row, or None.
+    - `remedy`: how to keep rejected rows, or None.
+    - `fallbacks`: the number of servers whose current count was filled in.
+    - `converted`: id → identifier, for each new server whose id differs from its identifier.
     """
 
     rejected: int
@@ -66,11 +65,13 @@ class BuildSummary(RowCounts):
 
 @dataclass(frozen=True, slots=True)
 class UpdateSummary:
-    """What an update did: the rows of its sources, and the changes to the snapshot.
+    """The result of an update: its rows, and the changes to the snapshot.
 
-    `rows` describes the new rows, but its servers, fallbacks and instants describe the snapshot.
-    `added_ids` has the hostname of each added server by its id, `removed` counts servers, and
-    `observations` counts all of the snapshot. `is_open` says that it takes new servers.
+    - `rows`: describes the new rows, but its servers, fallbacks and times describe the snapshot.
+    - `added_ids`: id → hostname, for each added server.
+    - `removed`: the number of removed servers.
+    - `observations`: the number of all observations in the snapshot.
+    - `is_open`: whether the snapshot accepts new servers.
     """
 
     rows: BuildSummary
@@ -83,7 +84,7 @@ class UpdateSummary:
 
 @dataclass(frozen=True, slots=True)
 class UnderstoodRow:
-    """An observation as it was understood. `server_id` is None if it would not be kept."""
+    """An observation as interpreted. `server_id` is None if it would not be kept."""
 
     source_id: str
     server_id: str | None
@@ -93,9 +94,9 @@ class UnderstoodRow:
 
 @dataclass(frozen=True, slots=True)
 class DroppedRows:
-    """The rows that would not be kept for one reason: their number, examples, and what helps.
+    """The rows that would not be kept for one reason: their number, examples, and the remedy.
 
-    An example is the place of a row and its text, which is empty if it is not known.
+    An example is the place of a row and its text, which is empty if unknown.
     """
 
     reason: str
@@ -107,12 +108,15 @@ class DroppedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun(RowCounts):
-    """What a build would do; instants are Unix milliseconds.
+    """The result of a dry run. Times are Unix milliseconds.
 
-    `rows` are the first ones. `intervals` has the number of servers for each usual interval in
-    milliseconds, the most frequent first. `dropped` begins with the commonest reason. `refusal`
-    says why the build would be refused although it would keep rows; the limit `max_rejected` would
-    admit them. `advice` are sentences about what helps.
+    - `rows`: the first rows, as interpreted.
+    - `intervals`: pairs of a polling interval in milliseconds and its number of servers, the most
+      frequent first.
+    - `dropped`: the reasons for dropped rows, the most frequent first.
+    - `advice`: remedies, as sentences.
+    - `refusal`: why the build would be refused although it would keep rows, or None.
+    - `max_rejected`: the limit that would accept them, or None.
     """
 
     rows: Sequence[UnderstoodRow]
@@ -128,9 +132,10 @@ class DryRun(RowCounts):
 
 @dataclass(frozen=True, slots=True)
 class BundleSummary:
-    """What a bundle contains; instants are Unix milliseconds, and `size` is in bytes.
+    """The content of a bundle. Times are Unix milliseconds, and `size` is in bytes.
 
-    `ids` identify its servers, in order. `range` is the longest one that it answers.
+    - `ids`: the ids of its servers, in order.
+    - `range`: the longest range that it supports.
     """
 
     ids: tuple[str, ...]
@@ -145,12 +150,12 @@ class BundleSummary:
 
 @dataclass(frozen=True, slots=True)
 class ExportSummary:
-    """What an export contains; `as_of` is in Unix milliseconds, and `size` in bytes.
+    """The content of an export. `as_of` is in Unix milliseconds, and `size` in bytes.
 
-    `servers_path` and `observations_path` are the sources of a build, whose snapshot has the root
-    `root`. It is None if the export is only a part of a snapshot, or if the snapshot has shards,
-    because a snapshot of one file has another root.
-    `covered_from` is None unless the snapshot is a bundle, which has only some observations.
+    - `servers_path`, `observations_path`: the files, as sources of a build.
+    - `covered_from`: the start of a bundle's observations, or None.
+    - `root`: the root of a snapshot built from the files. None if the export is only a part of a
+      snapshot, or if the snapshot has shards, because a single file has another root.
     """
 
     servers: int
@@ -165,13 +170,16 @@ class ExportSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetSummary(RowCounts):
-    """What became of the rows of a fleet; instants are Unix milliseconds.
+    """The result of a fleet job. Times are Unix milliseconds.
 
-    A row can also be an early one of a known server, before the window. `reject_reasons` and
-    `skipped` have a count for each reason. `conflict` describes one of the conflicts, and `remedy`
-    is a sentence on how to keep rejected rows, if anything helps. `servers` counts the results, and
-    `observed` those with an observation in the window, which is `(start, as_of]`; it has no start
-    if only a snapshot was written. `manifest` describes the snapshot, if one was written.
+    - `reject_reasons`, `skipped`: the number of rows by reason.
+    - `early`: the number of known servers' rows before the window.
+    - `conflict`: a description of one of the conflicts, or None.
+    - `remedy`: how to keep rejected rows, or None.
+    - `servers`: the number of results.
+    - `observed`: the number of servers with an observation in the window, `(start, as_of]`.
+    - `start`: None if only a snapshot was written.
+    - `manifest`: describes the snapshot, if one was written.
     """
 
     reject_reasons: Mapping[str, int]
@@ -194,9 +202,8 @@ class FleetSummary(RowCounts):
 class Verification(SnapshotDocument):
     """The root hash of a verified snapshot.
 
-    `root` has 64 hexadecimal digits. Other fields count the rows.
-
-    `days` counts each day of each server.
+    `root` has 64 hexadecimal digits. The other fields count rows; `days` counts each day of each
+    server.
     """
 
     document: Literal["verification"] = "verification"
@@ -209,7 +216,9 @@ _LABEL = b"srvstat manifest\0"
 
 
 class ManifestShard(Part):
-    """A shard: its file beside the manifest, the root of its content, and what it contains."""
+    """A shard: its file beside the manifest, its root, and the numbers of its servers and
+    observations.
+    """
 
     file: str
     root: Sha256
@@ -218,14 +227,12 @@ class ManifestShard(Part):
 
 
 class Manifest(SnapshotDocument):
-    """The shards of a snapshot.
+    """The shards of a snapshot, in the order of their numbers, with totals.
 
-    Shards are in the order of their numbers, with totals over all of them.
-
-    `root` covers `as_of` and the roots of the shards, and so the whole content. `repeated`,
-    `conflicting` and `rejected` count rows of the `sources`, as in a snapshot of one file. Without
-    observations, the first and the last instant are None. `digest` covers all other members; see
-    `seal_manifest`.
+    - `root`: covers `as_of` and the roots of the shards, and so the whole content.
+    - `first_observed_at`, `last_observed_at`: None if there are no observations.
+    - `repeated`, `conflicting`, `rejected`: count rows of the `sources`, as in a single file.
+    - `digest`: covers all other members; see `seal_manifest`.
     """
 
     document: Literal["manifest"] = "manifest"
@@ -255,19 +262,23 @@ def seal_manifest(manifest: Manifest) -> Manifest:
 SortKey = Literal[
     "id", "hostname", "game", "region", "observations", "last-seen", "coverage", "current"
 ]
-"""What servers can be sorted by."""
+"""The fields by which servers can be sorted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedServer:
-    """A server in a list. Its instants are None without observations.
+    """A server in a list.
 
-    `usual_interval_seconds` is the median distance between successive observations, and `coverage`
-    the share of the time from the first observation to the end of the snapshot in which an
-    observation lasts: until the next one, the last one until the end of the snapshot, and each at
-    most three usual intervals. Both are None for fewer than two observations. `source_id` is the
-    identifier that its source uses, if it is not the id. `completed` are the fields that its record
-    lacked.
+    - `first_observed_at`, `last_observed_at`: None if there are no observations.
+    - `usual_interval_seconds`: the polling interval: the median interval between successive
+      observations.
+    - `coverage`: the observed share of the time from the first observation to the end of the
+      snapshot. An observation lasts until the next one, the last one until the end of the snapshot,
+      and each at most three polling intervals.
+    - `source_id`: the source's identifier, if it differs from the id.
+    - `completed`: the fields that its record lacked.
+
+    `usual_interval_seconds` and `coverage` are None for fewer than two observations.
     """
 
     id: str
@@ -290,7 +301,7 @@ class ListedServer:
 class Servers(CountsDocument, RowDocument):
     """The servers found.
 
-    They are the `matched` servers, or the first of them.
+    `matched` is the number of servers found; `servers` are all or the first of them.
     """
 
     long_field = "servers"
@@ -307,9 +318,9 @@ class Servers(CountsDocument, RowDocument):
 
 @dataclass(frozen=True, slots=True)
 class DescribedServer:
-    """A server in the list; its instants are None without observations.
+    """A server in the list. Its times are None if there are no observations.
 
-    `usual_interval_seconds` and the fields after it are those of the document `servers`.
+    `usual_interval_seconds` and the following fields are as in the document `servers`.
     """
 
     id: str
@@ -339,15 +350,17 @@ def _describe(servers: Sequence[ListedServer]) -> list[DescribedServer]:
 class SnapshotInfo(SnapshotDocument):
     """Totals and servers of a snapshot.
 
-    `servers` are the `matched` ones, or the first of them.
-
-    Only `matched` and the list depend on a filter. `games` counts the servers of each game, and
-    `completed` those with each field that records lacked. Without observations, the first and the
-    last instant are None. `parent_root` and `covered_from` are those of a bundle, and None for a
-    whole snapshot. `reading` has the options that said how to read the sources, by their names.
-    `case` is None but for the bundle of a recording: the verdict, the command that gives it, and as
-    `explanation` one that explains the answer without the recording.
-    `shards` is None for a snapshot of one file.
+    - `parent_root`, `covered_from`: a bundle's parent and start; None for a whole snapshot.
+    - `first_observed_at`, `last_observed_at`: None if there are no observations.
+    - `games`: the number of servers by game.
+    - `fallbacks`: the number of servers whose current count was filled in.
+    - `completed`: the number of servers by field that their records lacked.
+    - `reading`: the reading options of the sources, by name.
+    - `case`: for a bundle of a recording: the verdict, the command that gives it, and as
+      `explanation` a command that explains the response without the recording; otherwise None.
+    - `shards`: None for a snapshot in one file.
+    - `matched`, `identifiers`: the number of servers that match the filter, and all or the first of
+      them. The other fields do not depend on the filter.
     """
 
     long_field = "identifiers"
@@ -377,12 +390,13 @@ class SnapshotInfo(SnapshotDocument):
 
 @dataclass(frozen=True, slots=True)
 class ServerTable:
-    """An answer of Get Server, with the instants for its table in Unix milliseconds.
+    """A response of Get Server, with times in Unix milliseconds for its table.
 
-    `last_observed_at` is the last observation up to and including `as_of`, and
-    `last_in_snapshot_at` the last one of all. `covered_from` is the first instant that a bundle
-    covers, and None for a whole snapshot. `source_id` is the identifier that the source uses, if it
-    is not the id, and `completed` names the fields that its record lacked.
+    - `last_observed_at`: the last observation up to and including `as_of`.
+    - `last_in_snapshot_at`: the last observation in the snapshot.
+    - `covered_from`: the first time that a bundle covers, or None for a whole snapshot.
+    - `source_id`: the source's identifier, if it differs from the id.
+    - `completed`: the fields that its record lacked.
     """
 
     server: ServerDetail

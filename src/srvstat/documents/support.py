@@ -1,4 +1,4 @@
-"""Recordings, and what comparing and explaining answers finds."""
+"""Documents about recordings, and about comparing and explaining responses."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -18,7 +18,7 @@ Status = Annotated[int, Field(ge=100, le=599)]
 class PlanPermissions(base.Part):
     """What one plan allows, and its number of keys.
 
-    Without `requests_per_minute` there is no limit.
+    `requests_per_minute` is None if there is no limit.
     """
 
     name: str
@@ -32,7 +32,7 @@ class PlanPermissions(base.Part):
 class AccessCheck(base.Document):
     """The plans of an access file.
 
-    Plans are in the order of the file, with the number of all keys.
+    `plans` are in the order of the file. `keys` is the number of all keys.
     """
 
     document: Literal["accessCheck"] = "accessCheck"
@@ -43,9 +43,10 @@ class AccessCheck(base.Document):
 class StoredRequest(base.Part):
     """A request; `…` replaces each key in it.
 
-    `path` is as sent and includes the query. `headers` are those that an answer depends on, with
-    names in lower case. A body that is not UTF-8 is in `body_base64` instead of `body`. Both are
-    None if the body is empty, or was not read because the request was refused before that.
+    - `path`: as sent, with the query.
+    - `headers`: the headers that a response depends on, with names in lower case.
+    - `body`, `body_base64`: the latter for a body that is not UTF-8. Both are None if the body is
+      empty, or was not read because the request was refused first.
     """
 
     method: str
@@ -65,10 +66,10 @@ class StoredResponse(base.Part):
 class Recording(base.SnapshotDocument):
     """A recorded request and its response.
 
-    `plan` is None if authentication failed, or without an access file.
-
-    `as_of` and `root` are those of the snapshot that answered. `requested_at` is when the head of
-    the request was received, and `request_id` is its id in the log and in the response.
+    - `as_of`, `root`: from the snapshot that the service used.
+    - `requested_at`: when the head of the request was received.
+    - `request_id`: the request's id in the log and in the response.
+    - `plan`: None if authentication failed, or without an access file.
     """
 
     document: Literal["recording"] = "recording"
@@ -81,7 +82,7 @@ class Recording(base.SnapshotDocument):
 
 
 class PlainRequest(StoredRequest):
-    """A request that a person wrote."""
+    """A hand-written request."""
 
     headers: dict[str, str] = Field(default_factory=dict)
     body: str | None = None
@@ -89,7 +90,7 @@ class PlainRequest(StoredRequest):
 
 
 class PlainResponse(StoredResponse):
-    """A response that a person wrote; without `body`, only the status is known."""
+    """A hand-written response. Without `body`, only the status is known."""
 
     body: str | None = None
 
@@ -129,7 +130,7 @@ class HarHeader(HarPart):
 
 
 class HarBody(HarPart):
-    """A body; without `text`, it was not recorded. `size` and `compression` are bytes."""
+    """A body. `text` is None if it was not recorded. `size` and `compression` are in bytes."""
 
     text: str | None = None
     encoding: str | None = None
@@ -138,7 +139,7 @@ class HarBody(HarPart):
 
 
 class HarTarget(HarPart):
-    """What must be valid in a request that is not one to the API."""
+    """The fields that must be valid even in an unrelated request."""
 
     method: str
     url: str
@@ -153,7 +154,7 @@ class HarRequest(HarTarget):
 
 
 class HarResponse(HarPart):
-    """A response; its status is 0 if there was none."""
+    """A response. Its status is 0 if there was none."""
 
     status: Annotated[int, Field(ge=0, le=599)] | None = None
     headers: Members[HarHeader] = ()
@@ -161,7 +162,7 @@ class HarResponse(HarPart):
 
 
 class ForeignHarEntry(HarPart):
-    """An entry of a request that is not one to the API."""
+    """The entry of an unrelated request."""
 
     request: HarTarget
 
@@ -205,21 +206,23 @@ class GrowthOperands(base.Part):
 class ServerExplanation(base.ServerPart):
     """The operands of one server's figures. Values that need an observation are None without one.
 
-    `sum` over `sample_count` is the mean. `middle` has the two middle values, or the one if their
-    number is odd. `usual_interval_seconds` is the median distance between successive observations.
-    `gaps` are the longest of the `gap_count` distances over 1.5 usual intervals, longest first; the
-    distances to the edges of the window count.
-
-    In `time_weighted_average` and `coverage`, an observation lasts until the next one, the last one
-    until the end of the window, and each at most three usual intervals. `has_uneven_intervals` is
-    true if gaps or irregular polling make that average differ from the mean by more than 1 percent.
-    `expected_count` is the number of usual intervals in the window, rounded down, and `coverage`
-    the share of the window in which an observation lasts; both are None for fewer than two
-    observations and for a window without a start.
-
-    `current_is_fallback` means that the record had no current count, so that it is that of
-    `last_in_snapshot`, or 0. That and `first_in_snapshot_at` do not depend on the as-of time of the
-    answer.
+    - `current_is_fallback`: whether the record had no current count, so that `last_in_snapshot`
+      provides it, or 0.
+    - `first_in_snapshot_at`, `last_in_snapshot`: independent of the response's as-of time.
+    - `sum`: divided by `sample_count`, it is the mean.
+    - `middle`: the two middle values, or one if their number is odd.
+    - `usual_interval_seconds`: the polling interval: the median interval between successive
+      observations.
+    - `expected_count`: the number of polling intervals in the window, rounded down. None for fewer
+      than two observations and for a window without a start.
+    - `coverage`: the observed share of the window; None in the same cases.
+    - `gap_count`: the number of intervals over 1.5 polling intervals, including those to the edges
+      of the window.
+    - `gaps`: the longest of them, longest first.
+    - `time_weighted_average`: the mean weighted by durations. An observation lasts until the next
+      one, the last one until the end of the window, and each at most three polling intervals.
+    - `has_uneven_intervals`: whether gaps or irregular polling make that average differ from the
+      mean by more than 1 percent.
     """
 
     current_players: int
@@ -247,7 +250,7 @@ class ServerExplanation(base.ServerPart):
 class BuildCounts(base.Part):
     """The rows that the build did not keep: repeated, conflicting and malformed ones.
 
-    A snapshot does not count skipped rows: of unknown servers, or later than its as-of time.
+    A snapshot does not count skipped rows, of unknown servers or later than its as-of time.
     """
 
     repeated: int
@@ -258,10 +261,10 @@ class BuildCounts(base.Part):
 class Explanation(base.CountsDocument):
     """The operands of a response.
 
-    The response is a JSON value whose text is the API's bytes.
-
-    `range` is None for Get Server. `program_version` is that of srvstat. `covered_from` is the
-    first instant that a bundle covers, and None for a whole snapshot.
+    - `covered_from`: the first time that a bundle covers, or None for a whole snapshot.
+    - `program_version`: the version of srvstat.
+    - `range`: None for Get Server.
+    - `answer`: the response, a JSON value whose text is the API's bytes.
     """
 
     document: Literal["explanation"] = "explanation"
@@ -283,11 +286,11 @@ DifferenceClass = Literal["value", "text", "current", "notComparable"]
 class Difference(base.Part):
     """A difference between the recorded and the recomputed answer.
 
-    `pointer` is a JSON Pointer (RFC 6901) into the body; `/status` names the status. `class` is
-    `text` if both are the same JSON value in different text, `current` for a current player count,
-    which depends on the time of the capture, and `notComparable` for a field of a server's record
-    that the snapshot has of another time, or redacted. `absent_in` names the side without the
-    value, which is None then.
+    - `pointer`: a JSON Pointer (RFC 6901) into the body; `/status` means the status.
+    - `class`: `value`; `text` if both are the same JSON value as different text; `current` for a
+      current player count, which depends on the time of the capture; or `notComparable` for a
+      record field that the snapshot has from another time, or redacted.
+    - `absent_in`: the side without the value, whose field is then None.
     """
 
     pointer: str
@@ -319,9 +322,10 @@ class Interval(base.Part):
 
 
 def find_nearest(intervals: Sequence[Interval], at: int) -> tuple[Interval, int]:
-    """Return the interval that is nearest to an instant, and by how much it ended before it.
+    """Return the interval nearest to an instant, and how long before the instant it ended.
 
-    The distance is in milliseconds: 0 if the instant is in the interval, negative before it.
+    The distance is in milliseconds: 0 if the instant is in the interval, and negative if it is
+    before.
     """
 
     def measure(interval: Interval) -> int:
@@ -341,18 +345,22 @@ class ServerIntervals(base.Part):
 class ReplayedExchange(base.Part):
     """A recorded exchange and its result.
 
-    `place` is its file and its line or entry, and `request_id` the `X-Request-Id` of the response.
-    `path` is as sent, with its query; of a foreign
-    request it is only the path, after the host if that was recorded. `request` is None for an
-    invalid request, and for one that was not answered, as are `as_of` and `answer`. `reason` says
-    why an exchange can't be read, reproduced or compared, or why the answer is an error.
-    `requested_at` is by the clock of the client, `answered_at` by that of the service, and `clock`
-    is the one that `as_of` is of, None if it is of neither. `searched`, `true_during` and `servers`
-    are None unless a search was made, as for each comparison that differs; they list the instants
-    tried, and when the whole answer and the result of each server were true. `searched_around` is
-    the instant before which the search began: of the request, or the end of the snapshot; None if
-    the recording has no time.
-    `explanation` is None unless asked for.
+    - `place`: the file, and the line or entry.
+    - `request_id`: the `X-Request-Id` of the response.
+    - `path`: as sent, with its query. For an unrelated request, only the path, after the host if
+      that was recorded.
+    - `requested_at`, `answered_at`: by the client's and by the service's clock.
+    - `clock`: the clock of `as_of`, or None if it is from neither.
+    - `as_of`, `request`, `answer`: None for a request without a recomputed response; `request` also
+      for an invalid request.
+    - `reason`: why the exchange can't be read, reproduced or compared, or why the response is an
+      error.
+    - `searched`, `true_during`, `servers`: the times searched, and those at which the whole
+      response and each server's result were correct. None unless a search was made, as for each
+      comparison that differs.
+    - `searched_around`: the time before which the search began: that of the request, or the end of
+      the snapshot. None if the recording has no time.
+    - `explanation`: None unless requested.
     """
 
     place: str
@@ -375,9 +383,9 @@ class ReplayedExchange(base.Part):
     explanation: Explanation | None = None
 
     def find_lateness(self) -> int | None:
-        """Return by how many milliseconds an answer was true before the request.
+        """Return how long before the request the response was last correct, in milliseconds.
 
-        It is negative if the answer was true only later, and None if that is not known.
+        It is negative if the response was correct only later, and None if unknown.
         """
         if not self.true_during or self.searched_around is None:
             return None
@@ -398,7 +406,7 @@ class ReplayCounts(base.Part):
 class Replay(base.SnapshotDocument):
     """Recorded responses, compared with the snapshot.
 
-    Requests are in the order of the recordings. `as_of` is the end of the snapshot.
+    Exchanges are in the order of the recordings. `as_of` is the end of the snapshot.
     """
 
     long_field = "exchanges"
@@ -409,7 +417,7 @@ class Replay(base.SnapshotDocument):
 
 
 FIGURES = ("samples", "average", "median", "peak", "lowest", "growth", "percentage")
-"""The names of figures that people write, in the order of Statistics with its growth."""
+"""The names of statistics that people write, in the order of Statistics, with its growth."""
 
 
 class Figure(base.Part):
@@ -442,7 +450,7 @@ class Miss(base.Part):
 class DatedServer(base.Part):
     """The wanted figures of a server, and when all of them were true.
 
-    `nearest` is None if they ever were.
+    `nearest` is None if there are such times.
     """
 
     server_id: str
@@ -467,8 +475,8 @@ class When(base.SnapshotDocument):
 class ChangedServer(base.Part):
     """A server in both snapshots whose record or observations differ.
 
-    `fields` are the names of the API's fields, such as `players.max`. `days` are UTC dates whose
-    observations differ.
+    - `fields`: the names of the API's fields, such as `players.max`.
+    - `days`: the UTC dates with differing observations.
     """
 
     server_id: str
@@ -487,7 +495,7 @@ class ServerChanges(base.Part):
 class ChangedAnswer(base.Part):
     """A result of Compare Servers that differs; its pointers begin at the server's result.
 
-    In each difference, `recorded` is the value of the old snapshot, `recomputed` of the new one.
+    In each difference, `recorded` is from the old snapshot, and `recomputed` from the new one.
     """
 
     server_id: str
@@ -498,11 +506,10 @@ class ChangedAnswer(base.Part):
 class SnapshotDiff(base.SnapshotDocument):
     """The differences between two snapshots.
 
-    `as_of` is the time of the responses, and `root` the hash of the new snapshot.
-
-    `old` and `new` in other fields are the two snapshots. If one is a bundle, `compared_from` is
-    the instant from which both have observations: earlier days and the answers of windows that
-    begin earlier are left out, and so are servers that a bundle lacks.
+    - `as_of`: the time of the responses.
+    - `root`: the root of the new snapshot.
+    - `compared_from`: if one is a bundle, the time from which both have observations. Earlier days,
+      responses for windows that begin earlier, and servers that a bundle lacks are not compared.
     """
 
     document: Literal["diff"] = "diff"

@@ -1,4 +1,4 @@
-"""The page for the morning: the network now, and what is unusual about it."""
+"""The daily summary document."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,12 +11,14 @@ from srvstat.documents.rows import Column, RowDocument, Rows
 class TotalPart(Part):
     """The total of all servers: the sum of each server's latest count at `as_of`.
 
-    A count is part of it until it is three usual intervals old; the usual interval is that of the
-    last ten observations. `present_count` of `server_count` servers have one. `players` is None if
-    no server has. `same_hour_median` is the median of the totals at the same time on the local
-    clock, one to four weeks before. Of these weeks, `week_count` count: at least 80 % of the
-    servers that were expected then were present. With fewer than two, the median is None. `change`
-    is `players` minus the median, and None if fewer than 80 % are present now.
+    - `players`: None if no server has a recent count. A count is recent until it is three polling
+      intervals old. The polling interval is computed from the last ten observations.
+    - `present_count`: the number of servers with a recent count, of `server_count`.
+    - `same_hour_median`: the median of the totals at the same local time, one to four weeks before;
+      None for fewer than two weeks.
+    - `week_count`: the number of these weeks that count: at least 80 % of the servers expected then
+      were present.
+    - `change`: `players` minus the median; None if fewer than 80 % of the servers are present now.
     """
 
     players: int | None
@@ -58,11 +60,13 @@ _COLUMNS = (
 class Today(CountsDocument, RowDocument):
     """A summary of all servers.
 
-    `silent` are the servers without an observation in the last day; the one that was seen latest is
-    first. `changed` are the servers with the greatest changes, at most 5, if observations cover 80
-    % of both weeks. `yesterday` is the start of the local day before `as_of`, and `yesterday_peak`
-    is None if it has no observation, or if a bundle does not cover it. `events` are the gaps and
-    zeros of other servers that ended since then, as in the document `events` of the last 90 days.
+    - `yesterday`: the start of the local day before `as_of`.
+    - `silent`: the servers without an observation in the last day, the most recently seen first.
+    - `changed`: at most 5 servers with the greatest changes, if observations cover 80 % of both
+      weeks.
+    - `yesterday_peak`: None if yesterday has no observation, or if a bundle does not cover it.
+    - `events`: the gaps and zeros of other servers that ended since `yesterday`, by the rules of
+      the document `events` for the last 90 days.
     """
 
     document: Literal["today"] = "today"
@@ -75,7 +79,7 @@ class Today(CountsDocument, RowDocument):
     events: tuple[EventPart, ...]
 
     def to_rows(self) -> Rows:
-        """Return a row for each line of the page: the totals, the servers and the events."""
+        """Return a row for each line of the summary: the totals, the servers and the events."""
         total, peak = self.total, self.yesterday_peak
         change = total.change and total.change.players
         rows: list[tuple[Any, ...]] = [
