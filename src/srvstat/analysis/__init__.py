@@ -1,1 +1,1 @@
-"""Answer questions beyond the API's two, each in its own file; the answers are documents."""
+"""Compute the analyses, one per module; each returns a document."""

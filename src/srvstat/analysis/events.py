@@ -1,4 +1,4 @@
-"""Find what was unusual in player counts: the document `events`.
+"""Find unusual events in player counts: the document `events`.
 
 docs/explanation/events.md has the rules.
 """
@@ -29,34 +29,36 @@ EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
 _GAP_MS = 2 * HOUR_MS
 _ZEROS_MS = HOUR_MS // 2
 _LEAST_USUAL = 10
-"""The players that the hours of zeros usually have. Smaller servers are often empty."""
+"""The minimum usual player count for a run of zeros to be an event. Smaller servers are often
+empty.
+"""
 
 _WEEK = 7
 _LEAST_OTHERS = 4
-"""The other days of a weekday that a usual average needs."""
+"""The minimum number of same-weekday days for a usual average."""
 _LEAST_HOURS = 8
-"""The same hours of other weeks that the last hour is compared with."""
+"""The minimum number of same hours in other weeks for a usual last hour."""
 _MOST_WEEKS = 52
 _FAR = 5
-"""The robust deviations from which a day, or the last hour, is far from its usual value."""
+"""The robust z-score above which a day, or the last hour, is unusual."""
 _LEAST_DAYS = 5
-"""The whole days of a week whose median is a level."""
+"""The minimum number of whole days in a week for its median to be a level."""
 _LEAST_PAIRS = 14
-"""The days a week apart that show how much a server usually changes."""
+"""The minimum number of pairs of days a week apart, used to estimate the usual weekly change."""
 _FAR_LEVEL = 3
 _LEAST_RATIO = Fraction(3, 2)
 _MAD_FACTOR = Fraction(7413, 5000)
-"""A standard deviation over the median distance, if the distances are normal."""
+"""The ratio of standard deviation to median absolute deviation for a normal distribution."""
 _SLACK = 1 - 1e-9
 
 _Values = Mapping[int, Any]
-"""The averages of whole days by the numbers of the days: all doubles, or all fractions."""
+"""The averages of whole days, by the number of the day: all floats, or all fractions."""
 _Judged = tuple[int, Any, Any]
 
 
 @dataclass(frozen=True)
 class EventOptions:
-    """Which events to list."""
+    """Options that choose the events to list."""
 
     since: Annotated[
         str | None,
@@ -86,7 +88,7 @@ class EventOptions:
         self.parse_longer()
 
     def parse_kinds(self) -> list[EventKind]:
-        """Return the kinds. Raises UsageError."""
+        """Return the kinds. Raises UsageError if one is unknown."""
         return [check_choice("kinds", one, EVENT_KINDS) for one in self.kinds or EVENT_KINDS]
 
     def parse_since(self, end: int) -> int:
@@ -94,14 +96,17 @@ class EventOptions:
         return 0 if self.since is None else end - questions.parse_length(self.since, "since")
 
     def parse_longer(self) -> int | None:
-        """Return a length in milliseconds; None for the usual ones. Raises UsageError."""
+        """Return a length in milliseconds, or None for the defaults.
+
+        Raises UsageError if it is invalid.
+        """
         return None if self.longer is None else questions.parse_length(self.longer, "longer")
 
 
 def list_events(question: Question, options: EventOptions) -> Events:
     """Return the events of servers in a window, the newest first.
 
-    Raises UsageError, SnapshotError.
+    Raises UsageError for too many steps, and SnapshotError if data are damaged.
     """
     ids = tuple(server.id for server in question.iter_rows()) if question.is_sum else None
     return Events(**question.describe(), servers=ids, events=find_events(question, options))
@@ -146,12 +151,12 @@ class _Days(NamedTuple):
 
     @classmethod
     def create(cls, question: Question) -> Self:
-        """Return the days of a question's window."""
+        """Return the days of a query's window."""
         steps = questions.divide_window(question, questions.parse_step("day"))
         return cls(steps, questions.convert_to_local(steps.edges[:-1], question.zone) // DAY_MS)
 
     def find_times(self, first: int, last: int) -> tuple[int, int]:
-        """Return the start of a day and the end of another one."""
+        """Return the start of the first day and the end of the last day."""
         found = self.numbers.searchsorted(first), self.numbers.searchsorted(last, "right")
         return int(self.steps.edges[found[0]]), int(self.steps.edges[found[1]])
 
@@ -165,9 +170,9 @@ class _Event(NamedTuple):
 
 @dataclass(frozen=True)
 class _Search:
-    """A server or total in the window of a question, which does not end after the snapshot.
+    """A server or total in the window of a query. The window does not end after the snapshot.
 
-    `longer` replaces the least length of gaps and zeros.
+    `longer` overrides the minimum length of gaps and zeros.
     """
 
     question: Question
@@ -177,11 +182,11 @@ class _Search:
 
     @cached_property
     def figures(self) -> WindowFigures:
-        """The observations of the window."""
+        """The statistics of the window's observations."""
         return compute_figures(self.question.snapshot, self.server, self.question.window)
 
     def find_gaps(self) -> Iterator[_Event]:
-        """Yield the times without an observation, from the first one on."""
+        """Yield the times without observations, starting with the first observation."""
         first, (start, end) = self.server.first_observed_at, self.question.window
         if first is None or first > end or self.question.snapshot.is_held:
             return
@@ -192,7 +197,7 @@ class _Search:
             yield _Event(int(edges[gap]), int(edges[gap + 1]))
 
     def find_zeros(self) -> Iterator[_Event]:
-        """Yield the times without a player where the hours of the week usually have players."""
+        """Yield the times without players in hours of the week that usually have players."""
         (instants, players), durations = self.figures.counts, self.figures.durations
         is_zero = players == 0
         is_joined = is_zero[:-1] & is_zero[1:] & (durations[:-1] == 2 * np.diff(instants))
@@ -201,7 +206,7 @@ class _Search:
         ends = instants[lasts] + durations[lasts] // 2
         is_long = ends - starts > (self.longer or _ZEROS_MS)
         if not self.question.snapshot.is_held:
-            is_long &= instants[lasts] > starts  # one poll may be a restart
+            is_long &= instants[lasts] > starts  # a single zero may be a restart
         if not is_long.any():
             return
         hours = compute_peak_hours(self.question._replace(servers=[self.server])).servers[0].cells
@@ -214,20 +219,20 @@ class _Search:
                 yield _Event(start, end, usual, 0)
 
     def find_unusual_days(self) -> Iterator[_Event]:
-        """Yield the days that are far from their weekday, unless a change of level explains it."""
+        """Yield the days far from their weekday's average, unless a level change explains them."""
         for day, expected, seen in self._judged[0]:
             if not any(change <= day < change + _WEEK for change, _, _ in self._judged[1]):
                 yield _Event(*self.days.find_times(day, day), float(expected), float(seen))
 
     def find_step_changes(self) -> Iterator[_Event]:
-        """Yield the changes of level, from their midnight to the end of the week after it."""
+        """Yield the level changes, from their midnight to the end of the following week."""
         for day, before, after in self._judged[1]:
             times = self.days.find_times(day, day + _WEEK - 1)
             yield _Event(*times, float(before), float(after))
 
     @cached_property
     def _judged(self) -> tuple[list[_Judged], list[_Judged]]:
-        """The unusual days and the changes of level: with doubles, and where any is, exactly."""
+        """Unusual days and level changes: screened with floats, then computed exactly."""
         averages = self._list_averages(self.days.steps)
         known = [
             (day, one)
@@ -242,7 +247,7 @@ class _Search:
         )
 
     def find_below_usual(self) -> Iterator[_Event]:
-        """Yield the last hour, if it is far below the same hour of the weeks before."""
+        """Yield the last hour if it is far below the same hour of the previous weeks."""
         start, end = self.question.window
         weeks = range(min((end - start) // (_WEEK * DAY_MS), _MOST_WEEKS), -1, -1)
         ends = [questions.subtract_days(end, _WEEK * one, self.question.zone) for one in weeks]
@@ -259,7 +264,7 @@ class _Search:
             yield _Event(end - HOUR_MS, end, float(expected), float(seen))
 
     def _list_averages(self, steps: Steps) -> list[tuple[int, int] | None]:
-        """Return the average of each step as a quotient; None if it was not observed enough."""
+        """Return the average of each step as a quotient, or None if too little was observed."""
         counts = questions.count_steps(self.question.snapshot, self.server, self.figures, steps)
         columns = (one.tolist() for one in (*counts.sum_players(), counts.shares))
         return [
@@ -269,9 +274,9 @@ class _Search:
 
 
 def _find_unusual_days(values: _Values, slack: float) -> list[_Judged]:
-    """Return the days that are far from their weekday, with what was expected and seen.
+    """Return the days that are far from their weekday's average, with expected and actual values.
 
-    `slack` is 1 for exact values; a little less finds all these days with doubles.
+    `slack` is 1 for exact values; slightly less for floats, so that rounding misses no day.
     """
     usual: dict[int, Any] = {}
     for weekday in range(_WEEK):
@@ -292,9 +297,9 @@ def _find_unusual_days(values: _Values, slack: float) -> list[_Judged]:
 
 
 def _find_level_changes(values: _Values, slack: float) -> list[_Judged]:
-    """Return the days with which a level begins that stays, with the medians before and after.
+    """Return the days on which a lasting level begins, with the medians before and after.
 
-    `slack` is 1 for exact values; a little less finds all these days with doubles.
+    `slack` is 1 for exact values; slightly less for floats, so that rounding misses no day.
     """
     pairs = [(values[day - _WEEK], values[day]) for day in values if day - _WEEK in values]
     if len(pairs) < _LEAST_PAIRS:
@@ -322,7 +327,7 @@ def _find_level_changes(values: _Values, slack: float) -> list[_Judged]:
 
 
 def _compute_deviation(spread: Any, expected: Any) -> Any:
-    """Return a robust deviation: that of a median distance, but not too small a one."""
+    """Return a robust deviation with a lower bound."""
     return max(_MAD_FACTOR * spread, expected / 20, 1)
 
 

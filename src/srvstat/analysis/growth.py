@@ -23,7 +23,7 @@ from srvstat.snapshot.read.snapshot import Snapshot
 _HALF_MS_PER_WEEK = 2 * 7 * DAY_MS
 
 _LEAST_DAYS = 3
-"""A trend through fewer averages would say no more than their difference."""
+"""The minimum number of averages for a trend."""
 
 
 def compute_growth(
@@ -31,12 +31,12 @@ def compute_growth(
 ) -> documents.GrowthDocument:
     """Return the growth of servers in a window by step, in their order.
 
-    Without a step, it is one that divides a window of up to five years into about 60 or fewer. A
-    window without a beginning is divided from the step of the first observation of the servers.
-    With an instant `after`, adds what was left of its local day's average days later.
+    - `step`: by default, a step that divides a window of up to five years into at most about 60. A
+      window without a start is divided from the step with the first observation.
+    - `after`: a time; adds how much of its local day's average remains on later days.
 
-    Raises UsageError for too many steps and a day after the snapshot, NotInBundleError,
-    SnapshotError.
+    Raises UsageError for too many steps and for a day after the snapshot, NotInBundleError if a
+    bundle does not cover that day, and SnapshotError if data are damaged.
     """
     if after is not None:
         _check_day(question.snapshot, after)
@@ -173,7 +173,7 @@ def _compute_trend(days: questions.Steps, counts: questions.StepCounts) -> float
 
 
 _PRECISION = 2.0**-50
-"""Well above the error of a slope of doubles, relative to the greater average over the run."""
+"""The relative error bound of a slope computed in floats."""
 
 _AT_ONCE = 64
 _PAIRS_AT_ONCE = 1 << 20
@@ -183,15 +183,16 @@ def compute_median_slope(positions: Numbers, totals: Exact, counts: Numbers) -> 
     """Return the exact median of the slopes between all pairs of averages.
 
     This is the estimator of Theil (1950) and Sen (1968). The averages are `totals / counts`, at
-    strictly ascending positions. The median of an even number of slopes is the mean of the two
-    middle ones. There are at least two averages. The days of ten years need up to 600 MB.
+    strictly ascending positions; there are at least two. For an even number of slopes, the median
+    is the mean of the two middle ones. Ten years of days need up to 600 MB.
     """
     xs, ys = (positions - positions[0]).astype(float), divide(totals, counts).astype(float)
     slopes = np.concatenate(list(_iter_slopes(xs, ys)))
     ranks = stats.find_middle_ranks(len(slopes))
     low, high = find_ranks(slopes, *ranks)
-    # Doubles are less than an error from the exact slopes. The error of a great average is great,
-    # but matters only for its own slopes. Those that may have the ranks are compared exactly.
+    # Each float is within an error bound of the exact slope. Great averages have great error
+    # bounds, which matter only for their own slopes. Slopes that may have the middle ranks are
+    # compared exactly.
     margin = 2 * _PRECISION * float(ys.max() / np.diff(xs).min())
     near = np.flatnonzero((slopes >= low - margin) & (slopes <= high + margin))
     ends = np.cumsum(np.arange(len(xs) - 1, 0, -1))  # of the slopes from each average
@@ -211,7 +212,7 @@ def compute_median_slope(positions: Numbers, totals: Exact, counts: Numbers) -> 
         at, to = pairs[:, start : start + _PAIRS_AT_ONCE]
         rises = totals[to] * counts[at] - totals[at] * counts[to]
         runs = counts[to] * counts[at] * (positions[to] - positions[at])
-        # Millions may be equal, such as 0.
+        # Millions of slopes may be equal, such as 0.
         common = np.gcd(rises, runs)
         numbers.update(zip((rises // common).tolist(), (runs // common).tolist(), strict=True))
     exact = sorted((Fraction(*slope), number) for slope, number in numbers.items())
@@ -221,7 +222,7 @@ def compute_median_slope(positions: Numbers, totals: Exact, counts: Numbers) -> 
 
 
 def _iter_slopes(xs: Doubles, ys: Doubles) -> Iterator[Doubles]:
-    """Yield the slopes from some averages at a time, each to all later ones, in ascending order."""
+    """Yield the slopes between each average and all later ones, in batches, in ascending order."""
     for start in range(0, len(xs), _AT_ONCE):
         some = slice(start, start + _AT_ONCE)
         with np.errstate(invalid="ignore"):  # the slope from an average to itself

@@ -1,7 +1,7 @@
 """Read the history of servers: their observations, or an aggregate of each step.
 
-Rows are read while they are iterated over: observations a block at a time, steps a server at a
-time. A table shows the first and the last rows, and a chart as many steps as fit.
+Rows are read lazily: observations a block at a time, steps a server at a time. A table shows the
+first and the last rows, and a chart as many steps as fit.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ from srvstat.snapshot.rows import ServerRow
 AGGREGATES: tuple[documents.Aggregate, ...] = get_args(documents.Aggregate)
 
 WITHIN_DAY = ("1m", "2m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "6h")
-"""Steps of a picture that are shorter than half a day."""
+"""Chart steps shorter than half a day."""
 
 _SERVER, _COUNT = Column("serverId", "text"), Column("sampleCount", "integer")
 _TIMES = (Column("from", "instant"), Column("to", "instant"))
@@ -43,10 +43,10 @@ def parse_steps(
 ) -> tuple[Step | None, documents.Aggregate]:
     """Return the step of a history, None for observations, and what represents each step.
 
-    The default aggregate is the mean. A chart has steps in any case; `is_chart` is None where there
-    can be none.
+    The default aggregate is the mean. A chart always has steps; `is_chart` is None if the command
+    has no charts.
 
-    Raises UsageError.
+    Raises UsageError if an option is invalid or needs a step.
     """
     for name, is_given in (("aggregate", aggregate is not None), ("sum", is_sum)):
         if is_given and step is None and not is_chart:
@@ -62,7 +62,7 @@ def parse_steps(
 def read_history(question: Question) -> documents.History:
     """Return the observations in a window, one server after the other.
 
-    Iterating over the rows raises SnapshotError.
+    Iterating over the rows raises SnapshotError if data are damaged.
     """
     snapshot, _, window, _ = question
 
@@ -80,10 +80,10 @@ def aggregate_history(
 ) -> documents.History:
     """Return an aggregate of each step, one server after the other.
 
-    The steps of a total have the number of servers in it instead of an id. A step without
-    observations has no players.
+    Steps of a total have the number of servers in place of an id. Steps without observations have
+    no players.
 
-    Iterating over the rows raises SnapshotError.
+    Iterating over the rows raises SnapshotError if data are damaged.
     """
     snapshot, servers, _, _ = question
 
@@ -126,7 +126,7 @@ def _has_fractions(aggregate: documents.Aggregate) -> bool:
 
 
 class _StepColumns(NamedTuple):
-    """The fields of `StepCell`, each with the values of all steps."""
+    """The fields of `StepCell`, each as a column over all steps."""
 
     counts: arrays.Numbers
     servers: arrays.Numbers
@@ -163,10 +163,10 @@ def _iter_columns(
 def _compare_steps(
     snapshot: Snapshot, servers: Sequence[Series], steps: Steps, aggregate: documents.Aggregate
 ) -> Iterator[_StepColumns]:
-    """Yield the share or the rank of each server in each step, by its average.
+    """Yield each server's share or rank in each step, by its average.
 
-    Equal averages share the lesser rank. As in a total, a step is observed as much as the least
-    server that is expected in it.
+    Equal averages share the lesser rank. As in a total, the coverage of a step is the lowest
+    coverage of any expected server.
     """
     total = Total(snapshot, [one for one in servers if isinstance(one, ServerRow)])
     least = _aggregate_steps(snapshot, total, steps, "mean").shares
@@ -175,7 +175,7 @@ def _compare_steps(
         for one in servers
     ]
     quotients = [tuple(each.astype(object) for each in one.sum_players()) for one in found]
-    # The averages of a step become integers with their common denominator; -1 is no average.
+    # With their common denominator, the averages of a step become integers. -1 means no average.
     common = np.ones(steps.step_count, object)
     for _, weights in quotients:
         common = np.lcm(common, np.maximum(weights, 1))
@@ -235,10 +235,10 @@ def _compute_quotients(
 
 
 _SHOWN = 50
-"""The most rows shown at the beginning and at the end of a table."""
+"""The maximum number of rows shown at each end of a table."""
 
 _SERVERS_PER_TABLE = 8
-"""The most servers that share a table of steps."""
+"""The maximum number of servers in a table of steps."""
 
 
 def describe_observations(
@@ -246,7 +246,7 @@ def describe_observations(
 ) -> Iterator[documents.HistoryPart]:
     """Yield the query, a table of the observations of each server, and notes on all of them.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     snapshot, _, window, _ = question
     has_omitted = False
@@ -269,7 +269,7 @@ def describe_observations(
 
 
 def _list_shown(count: int) -> tuple[range, range]:
-    """Return the numbers of the rows at the beginning of a table, and of those at its end."""
+    """Return the row numbers at the beginning and at the end of a table."""
     first = range(min(count, _SHOWN))
     return first, range(max(count - _SHOWN, len(first)), count)
 
@@ -279,7 +279,7 @@ def describe_steps(
 ) -> Iterator[documents.HistoryPart]:
     """Yield the query, tables of steps, each of some servers, and notes on all of them.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     snapshot, servers = question.snapshot, list(question.servers)
     yield query
@@ -312,7 +312,7 @@ def describe_cells(
 ) -> tuple[documents.StepCell, ...]:
     """Return the average of each step of a server, and as its observations its weight.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     counts = questions.count_steps(snapshot, series, figures, steps)
     values, (_, weights) = aggregate_steps(counts, "mean"), counts.sum_players()
@@ -321,10 +321,10 @@ def describe_cells(
 
 
 _INTERVALS_PER_STEP = 2
-"""With fewer, polls that are a little early or late would leave steps without an observation."""
+"""The minimum step in polling intervals; shorter steps could be empty when polls jitter."""
 
 _FEW_OBSERVATIONS = 10
-"""Fewer observations do not show how often a server is polled."""
+"""The minimum number of observations for estimating a polling interval."""
 
 
 def compute_step_chart(
@@ -332,10 +332,10 @@ def compute_step_chart(
 ) -> documents.StepTable:
     """Return all steps of a window, at most `most`; by default the shortest step that suits.
 
-    A step chosen by default is at least two usual intervals long, of every server that has more
-    than a few observations.
+    The default step is at least two polling intervals of each server that has more than a few
+    observations.
 
-    Raises UsageError for too many steps and for too many servers, SnapshotError.
+    Raises UsageError for too many steps or servers, and SnapshotError if data are damaged.
     """
     snapshot, servers = question.snapshot, list(question.servers)
     questions.check_server_count(len(servers))
@@ -366,13 +366,13 @@ def _choose_steps(question: Question, most: int) -> tuple[Step, Steps]:
             steps = questions.divide_window(question, step)
             if steps.step_count <= most:
                 return step, steps
-    raise AssertionError  # the steps become longer without end
+    raise AssertionError  # unbounded: the loop ends when the steps fit
 
 
 def _iter_chart_steps() -> Iterator[Step]:
-    """Yield the steps that a chart can have, in ascending order.
+    """Yield the possible chart steps in ascending order.
 
-    With two values a day, as in steps of 12h, the difference of day and night hides everything
+    Steps of 12h are not offered, because the difference of day and night would hide everything
     else.
     """
     yield from map(questions.parse_step, (*WITHIN_DAY, "1d", "2d", "week", "14d", "month"))

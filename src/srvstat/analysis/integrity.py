@@ -27,17 +27,18 @@ class _NotEvaluatedError(Exception):
 
 
 def _require(least: int, what: str, count: int) -> None:
-    """Raise _NotEvaluatedError for a count below the least one."""
+    """Raise _NotEvaluatedError if the count is below `least`."""
     if count < least:
         raise _NotEvaluatedError(f"needs {least:,} {what}, has {count:,}")
 
 
 @dataclass(frozen=True)
 class Series(WindowFigures):
-    """Observations of a window, and the facts about their server that rules need.
+    """The observations of a window, and the facts about their server that rules need.
 
-    `maximum` comes from the server's record, and is 0 if it has none. `zone` defines the hours of
-    the day. Counts that are held were not polled.
+    - `zone`: defines the hours of the day.
+    - `maximum`: from the server's record, or 0 if it has none.
+    - `is_held`: whether counts are held, so that there are no polls.
     """
 
     zone: ZoneInfo
@@ -46,7 +47,7 @@ class Series(WindowFigures):
 
     @property
     def double_interval(self) -> int:
-        """Twice the usual interval, which can have a half; needs two observations."""
+        """Twice the polling interval, which can have a half. Needs two observations."""
         return int(2 * (self.usual_interval or 0))
 
     def require_polls(self) -> None:
@@ -59,9 +60,9 @@ class Series(WindowFigures):
         return np.sort(self.observations.players[self.observations.players > 0])
 
     def list_positive(self, least: int, *, days: int = 0) -> Numbers:
-        """Return the counts above 0, ascending.
+        """Return the counts above 0 in ascending order.
 
-        Raises _NotEvaluatedError for fewer than `least`, or observations over fewer days.
+        Raises _NotEvaluatedError for fewer than `least` counts, or observations over fewer days.
         """
         _require(least, "counts above 0", len(self._positive))
         if self.distances.sum() < days * DAY_MS:
@@ -70,7 +71,7 @@ class Series(WindowFigures):
 
 
 class _Finding(NamedTuple):
-    """What a rule found. `threshold` is None where it is the same for all servers."""
+    """The finding of a rule. `threshold` is None if it is the same for all servers."""
 
     evidence: Part | None
     is_suspect: bool
@@ -82,10 +83,10 @@ def check_integrity(question: Question) -> parts.Integrity:
 
     Reads the observations of one server at a time.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     snapshot, servers, window, zone = question
-    # A window may end after the snapshot. The time between is no gap.
+    # A window may end after the snapshot. The time in between is not a gap.
     known = Window(window.start, min(window.end, snapshot.as_of))
 
     def check(server: ServerRow | Total) -> tuple[parts.AnyRule, ...]:
@@ -109,7 +110,7 @@ def check_series(series: Series) -> tuple[parts.AnyRule, ...]:
 _Find = Callable[[Series], _Finding]
 
 _CHECKS: list[Callable[[Series], parts.AnyRule]] = []
-"""The rules in the order of the document, which is the order of their definitions."""
+"""The rules, in document order."""
 
 
 def _define_rule(
@@ -118,9 +119,9 @@ def _define_rule(
     *causes: str,
     needs_polls: bool = True,
 ) -> Callable[[_Find], _Find]:
-    """Make a rule of a function that finds evidence: with a threshold, and innocent causes.
+    """Turn a function that finds evidence into a rule, with a threshold and benign causes.
 
-    A rule that counts observations, or the time between them, needs polls.
+    Rules that count observations, or use the time between them, need polls.
     """
 
     def decorate(find: _Find) -> _Find:
@@ -147,7 +148,7 @@ def _define_rule(
 
 _MIN_RUN = 12
 _LONGEST_HOURS = 24
-"""The hours of a suspect run of a count below 10; greater counts change more, and have less."""
+"""The minimum hours of a suspect run for counts below 10; shorter for larger counts."""
 
 
 @_define_rule(
@@ -161,7 +162,7 @@ _LONGEST_HOURS = 24
 def check_flat_line(series: Series) -> _Finding:
     """Find the longest run of equal counts above 0, in multiples of the hours for its count.
 
-    Runs of enough observations come before all shorter ones, and earlier ones before equal ones.
+    Runs with enough observations precede all shorter ones, and earlier runs precede equal ones.
     """
     series.list_positive(100)
     instants, players = series.observations
@@ -169,7 +170,7 @@ def check_flat_line(series: Series) -> _Finding:
     breaks = np.flatnonzero((np.diff(players) != 0) | is_gap) + 1
     starts, ends = np.append(0, breaks), np.append(breaks, len(players))
     counts, lengths = players[starts], instants[ends - 1] - instants[starts]
-    # Into how many parts the longest hours are divided.
+    # The divisor of the longest hours, by count.
     weights = np.array([1, 2, 4])[np.searchsorted([10, 100], counts, "right")]
     is_long = ends - starts >= _MIN_RUN
     rank = lengths * weights + is_long * 4 * instants[-1]
@@ -186,10 +187,10 @@ def check_flat_line(series: Series) -> _Finding:
 
 
 _FLOOR_MIN_PLAYERS = 5
-"""Small servers often have 1 to 4 players, which is no floor."""
+"""The lowest count that can be a floor; small servers often have 1 to 4 players."""
 _FLOOR_PERCENT = 20
 _FLOOR_RARE = 100
-"""One of so many counts above 0 may be below the floor: restarts pass through low counts."""
+"""One in this many counts may be below the floor, because restarts pass through low counts."""
 
 
 @_define_rule(
@@ -201,7 +202,7 @@ _FLOOR_RARE = 100
     "A group of players is always connected.",
 )
 def check_floor(series: Series) -> _Finding:
-    """Find the lowest usual count above 0, and how many observations have it."""
+    """Find the lowest usual count above 0, and the share of observations equal to it."""
     counts = series.list_positive(200, days=3)
     floor = int(counts[len(counts) // _FLOOR_RARE])
     equal = int(np.count_nonzero(counts == floor))
@@ -213,7 +214,7 @@ def check_floor(series: Series) -> _Finding:
 
 _MIN_PAIRS = 500
 _MAX_MINUTES = 12
-"""With longer intervals, most players change between two observations, which looks the same."""
+"""The maximum polling interval for this rule; over longer intervals most players change anyway."""
 _JITTER_PERCENT = -30
 
 
@@ -225,7 +226,7 @@ _JITTER_PERCENT = -30
     "Players stay for a few minutes only.",
 )
 def check_jitter(series: Series) -> _Finding:
-    """Correlate successive differences, but not to or from counts of 0, nor over gaps."""
+    """Correlate successive differences, excluding gaps and differences to or from 0."""
     series.list_positive(_MIN_PAIRS)
     if series.double_interval > 2 * _MAX_MINUTES * 60_000:
         raise _NotEvaluatedError(f"needs a polling interval of at most {_MAX_MINUTES} minutes")
@@ -239,7 +240,7 @@ def check_jitter(series: Series) -> _Finding:
     sizes = np.sort(np.abs(differences[is_used]))
     # Restarts must not outweigh the rest.
     most = 4 * max(int(sizes[len(sizes) // 2]), 1)
-    # A 0 changes neither the products nor the squares.
+    # A zero contributes nothing to the sums.
     limited = np.clip(differences, -most, most) * is_used
     squares, products = dot_exactly(limited, limited), dot_exactly(limited[:-1], limited[1:])
     if not squares:
@@ -250,9 +251,9 @@ def check_jitter(series: Series) -> _Finding:
 
 _MIN_NUMBERS = 15
 _PER_NUMBER = 5
-"""The mean number of observations of each number: fewer leave numbers out by chance."""
+"""The minimum mean number of observations per number; with fewer, numbers are missing by chance."""
 _MISSING_RARE = 20
-"""One of so many counts above 0 is below the lowest usual count, and one above the highest."""
+"""One in this many counts above 0 is below the lowest usual count, and one above the highest."""
 _SHARE_PERCENT = 5
 _REGULAR_PERCENT = 90
 _MIN_HOLES = 5
@@ -304,9 +305,9 @@ def check_missing_values(series: Series) -> _Finding:
 
 
 _DAYS = 7
-"""The days on each side: a whole week, so that weekends do not matter."""
+"""The number of days on each side: a whole week, so that weekends do not matter."""
 _PER_DAY = 8
-"""The fewest observations above 0 of a day that counts."""
+"""The minimum number of counts above 0 for a day to be used."""
 _ADDED = 5
 """Players added to both medians, so that small servers need a greater change."""
 _RATIO = 3
@@ -346,9 +347,9 @@ def check_step_change(series: Series) -> _Finding:
 
 _HOURS = 24
 _PER_HOUR = 5
-"""The fewest observations of each hour of the day."""
+"""The minimum number of observations for each hour of the day."""
 _CYCLE_MIN_PLAYERS = 5
-"""Below this, one player more or less hides a cycle."""
+"""The minimum typical players. Below this, a difference of one player hides a cycle."""
 _CYCLE_PERCENT = 10
 
 
@@ -368,7 +369,7 @@ def check_daily_cycle(series: Series) -> _Finding:
     counts, medians = compute_double_medians(hours, players)
     if len(counts) < _HOURS or counts.min() < _PER_HOUR:
         raise _NotEvaluatedError(f"needs {_PER_HOUR} observations of each hour of the day")
-    # Twice the medians, and four times the median of them.
+    # These are twice the medians, and four times their median.
     low, high = int(medians.min()), int(medians.max())
     typical = sum(find_ranks(medians, *find_middle_ranks(_HOURS)))
     if typical < 4 * _CYCLE_MIN_PLAYERS:
@@ -392,7 +393,7 @@ def check_daily_cycle(series: Series) -> _Finding:
     needs_polls=False,
 )
 def check_maximum(series: Series) -> _Finding:
-    """Find the counts above the maximum of the record."""
+    """Find the counts above the maximum in the record."""
     if series.maximum <= 0:
         raise _NotEvaluatedError("the record has no maximum")
     _require(1, "observation", series.count)

@@ -1,8 +1,8 @@
-"""Describe a parameter once, for the command line and the Python API.
+"""Describe each parameter once, for the command line and the Python API.
 
 A group of parameters is a dataclass whose fields are `Annotated` with a Parameter. The command line
-turns the fields into options, and the Python API fills the same dataclasses. Errors name fields,
-and each surface replaces these by its own names.
+converts the fields to options, and the Python API fills the same dataclasses. Errors name fields,
+and each interface replaces these with its own names.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,12 +14,12 @@ from srvstat.contract import errors, requests, wire
 _Choice = TypeVar("_Choice", bound=str)
 
 Completion = Literal["identifier", "plan", "games", "regions", "tags"]
-"""What a shell completes from a snapshot, or from the access file."""
+"""The source of a shell completion: the snapshot or the access file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """How a parameter is written and described.
+    """The syntax and description of a parameter.
 
     `metavar` replaces its value in help; by default, its choices do. `names` are the names of its
     option, by default the name of the field; help shows only the first long one, and the others
@@ -40,16 +40,16 @@ class Parameter:
 
 
 class Without:
-    """Leaves parameters out of a group, in the annotation of a command."""
+    """Omits parameters of a group, in the annotation of a command."""
 
     def __init__(self, *names: str) -> None:
         self.names = names
 
 
 def check_choice(name: str, value: str, choices: Iterable[_Choice]) -> _Choice:
-    """Return the choice that is equal to the value of a parameter.
+    """Return the choice that is equal to a parameter's value.
 
-    Raises ParameterError.
+    Raises ParameterError if there is none.
     """
     known = list(choices)
     for choice in known:
@@ -61,9 +61,9 @@ def check_choice(name: str, value: str, choices: Iterable[_Choice]) -> _Choice:
 
 
 def check_text(name: str, value: str | None) -> None:
-    """Check the text of a parameter, such as a title; None is its default.
+    """Check the text of a parameter, such as a title. None means the default.
 
-    Raises ParameterError.
+    Raises ParameterError if the text is blank or not UTF-8.
     """
     if value is None:
         return
@@ -90,12 +90,12 @@ By = Annotated[
         completes=requests.NAMESPACES,
     ),
 ]
-"""A parameter of every question about servers. The contract judges its value."""
+"""The namespace parameter; the contract validates it."""
 
 
 @dataclass(frozen=True)
 class MarkOption:
-    """The marks of pictures over time, as a user gives them; `questions.parse_marks` reads them."""
+    """The marks of pictures over time, before parsing by `questions.parse_marks`."""
 
     panel = "Picture"
 

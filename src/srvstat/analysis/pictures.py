@@ -1,4 +1,4 @@
-"""Compute what pictures show: players over time, by hour of the week, and how often how many."""
+"""Compute picture data: timelines, hours of the week and histograms."""
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
@@ -22,7 +22,9 @@ from srvstat.snapshot.read.snapshot import Snapshot
 _STEPS = [*map(questions.parse_step, (*WITHIN_DAY, "12h", "day", "week", "month"))]
 
 _LEAST_INTERVALS = 0.95
-"""The least length of a step in usual intervals: hourly polls, a second late, have steps of 1h."""
+"""The minimum length of a step in polling intervals, so that hourly polls a second late get 1h
+steps.
+"""
 
 
 def compute_timeline(
@@ -31,14 +33,16 @@ def compute_timeline(
     marks: Iterable[documents.MarkPart] = (),
     step: questions.Step | None = None,
 ) -> documents.Timeline:
-    """Return the players of servers in at most `max_steps` steps of a time zone, in their order.
+    """Return the players of servers over time, in their order.
 
-    Has the marks that are in the window. Without `step`, the shortest step that suits is chosen.
+    - `max_steps`: the maximum number of steps.
+    - `marks`: those inside the window are included.
+    - `step`: by default, the shortest suitable step. It is at least about as long as the shortest
+      polling interval of the servers.
 
-    A step is at least about as long as the shortest usual interval of the servers. Needs memory for
-    the observations of one server, besides the document.
+    Besides the document, needs memory for the observations of one server.
 
-    Raises UsageError if the steps are more than `max_steps`, SnapshotError.
+    Raises UsageError for more than `max_steps` steps, and SnapshotError if data are damaged.
     """
     window = questions.bound_window(question)
     question = question._replace(window=window)
@@ -91,10 +95,11 @@ def _describe_timeline(
 
 
 def _find_gaps(snapshot: Snapshot, server: Series, figures: WindowFigures) -> Iterator[GapPart]:
-    """Yield the gaps of a window: more than three usual intervals without an observation.
+    """Yield the gaps of a window: more than three polling intervals without an observation.
 
-    An observation lasts as long as that. With the 1.5 intervals of an explanation, each missed poll
-    would interrupt a line. Where counts are held, only the time before the first one is a gap.
+    An observation lasts three polling intervals. Explanations use 1.5 intervals instead; here, that
+    would break the line at each missed poll. If counts are held, only the time before the first
+    count is a gap.
     """
     if isinstance(figures, HeldFigures):
         first = int(figures.held.instants[0]) if len(figures.held.instants) else figures.until
@@ -107,7 +112,8 @@ def _find_gaps(snapshot: Snapshot, server: Series, figures: WindowFigures) -> It
     edges = np.append(lasting, end)
     if start < edges[0]:
         is_first = server.first_observed_at is None or server.first_observed_at > start
-        # An observation before the window that does not last into it is longer ago.
+        # An earlier observation is too old to last into the window, so the gap begins before the
+        # window.
         edges = np.append(start if is_first else start - int(longest) - 1, edges)
     for at in np.flatnonzero(np.diff(edges) > longest).tolist():
         before, after = max(int(edges[at]), start), min(int(edges[at + 1]), end)
@@ -119,11 +125,11 @@ MOST_BINS = 40
 
 
 def compute_distribution(question: Question, max_bins: int = MOST_BINS) -> documents.Distribution:
-    """Return the observations of servers in at most `max_bins` bins of players, in their order.
+    """Return the histogram of servers' observations in at most `max_bins` bins, in their order.
 
-    The bins are 1, 2, 5, 10, 20, … players wide, and begin at a multiple of their width.
+    Bins are 1, 2, 5, 10, 20, … players wide, and begin at a multiple of their width.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     snapshot, servers, window, _ = question
     extremes: list[int] = []
@@ -171,7 +177,9 @@ def _describe_distribution(
 
 
 MIN_OBSERVATIONS = 4
-"""The observations from which an hour of the week has figures; held counts need a whole hour."""
+"""The minimum number of observations for an hour to have statistics; held counts need a whole
+hour.
+"""
 
 
 _CELLS: dict[documents.HourKey, list[documents.HourPart]] = {
@@ -186,7 +194,7 @@ def compute_peak_hours(
 ) -> documents.PeakHours:
     """Return the players of servers in each hour of the week or day, or on each weekday.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     snapshot, servers, window, zone = question
     return documents.PeakHours(
@@ -200,7 +208,7 @@ def compute_peak_hours(
 
 
 def _find_cells(instants: Numbers, zone: ZoneInfo, by: documents.HourKey) -> Numbers:
-    """Return the numbers of the cells that instants are in."""
+    """Return the number of each instant's cell."""
     hours = questions.find_hours_of_week(instants, zone)
     if by == "week-hour":
         return hours
@@ -211,7 +219,7 @@ def _describe_server(
     server: Series, figures: WindowFigures, zone: ZoneInfo, by: documents.HourKey
 ) -> documents.ServerPeakHours:
     count = len(_CELLS[by])
-    # The hours of a total must not differ because servers are missing in some of them.
+    # Differences between a total's hours must not come from missing servers.
     whole = figures.list_whole() if isinstance(figures, TotalFigures) else figures.observations
     found = _find_cells(whole.instants, zone, by)
     sizes = np.bincount(found, minlength=count)
@@ -234,7 +242,7 @@ def _describe_server(
             averages[hour] = Fraction(total, weight)
             mean, median = total / weight, double / 2
         cells.append(documents.HourCellPart(hour.weekday, hour.hour, size, mean, median))
-    # Of equal averages, both take the first.
+    # Ties: the earliest cell wins.
     quietest = min(averages, key=averages.__getitem__, default=None)
     can_restart = quietest and by != "weekday" and documents.has_known_hours(cells)
     return documents.ServerPeakHours(

@@ -35,19 +35,19 @@ from srvstat.snapshot.rows import ForgedRowError
 
 HOUR_MS = DAY_MS // 24
 LONGEST_MS = 36_500 * DAY_MS
-"""A century: a longer range is a mistake, and the start of a window before may have no text."""
+"""100 years. A longer range is a mistake and could start before year 1."""
 
 _NO_PREVIOUS = "{range} all: no earlier window; give {start}, or another range"
 _LENGTH = re.compile(r"([1-9][0-9]{0,5})(h|d|w|mo|y)")
 _LENGTHS = {"h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS, "mo": 30 * DAY_MS, "y": 365 * DAY_MS}
-"""Milliseconds: a day has 24 hours, so that no length depends on the calendar."""
+"""Milliseconds per unit. A day is always 24 hours."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 WEEK_HOURS = 7 * 24
 
 _USUAL_WEEKS = 4
 _MOST_DAYS = 30
-"""The days on each side of a date, if no range is given."""
+"""The default number of days on each side of a date."""
 
 _MAX_STEPS = 1_000_000
 _MONDAY = 4 * DAY_MS
@@ -56,8 +56,8 @@ _THURSDAY_HOUR = 3 * 24
 """The hour of the week at which local time begins: 1970-01-01 was a Thursday."""
 _SHORTEST_MONTH = 28 * DAY_MS
 
-# In the IANA database of 2026, two changes of a zone's offset are at least 3.9 days apart since
-# 1900, and 6.9 days since 1970.
+# In the IANA database of 2026, changes of a zone's offset are at least 3.9 days apart since 1900,
+# and 6.9 days since 1970.
 _BETWEEN_LOOKUPS = 2 * DAY_MS
 
 _STEP = re.compile(r"([1-9][0-9]{0,3})([mhd])")
@@ -75,7 +75,7 @@ def _describe_range(default: str) -> Parameter:
 
 @dataclass(frozen=True)
 class WindowQuery:
-    """A window as a user gives it: a range, or its ends; a date is midnight in the time zone.
+    """The window options: a range, or a start and end. A date means midnight in the time zone.
 
     Without any of them, the window is the last `default` of the snapshot.
     """
@@ -109,7 +109,7 @@ class WindowQuery:
 
 @dataclass(frozen=True)
 class LongWindowQuery(WindowQuery):
-    """A window that is the last 90 days by default, because most rules of integrity need weeks."""
+    """Window options with a default of 90 days, because most integrity rules need weeks."""
 
     default = "90d"
     range: Annotated[str | None, _describe_range("90d")] = None
@@ -117,9 +117,9 @@ class LongWindowQuery(WindowQuery):
 
 @dataclass(frozen=True)
 class ComparedQuery(WindowQuery):
-    """A window, and the one that it is compared with: by default, the one of equal length before.
+    """A window and its comparison window, by default the preceding window of equal length.
 
-    The figures of the other window are added if one is asked for.
+    The statistics of the comparison window are included only if it is requested.
     """
 
     versus: Annotated[
@@ -154,12 +154,13 @@ class ComparedQuery(WindowQuery):
 
 
 def choose_window(snapshot: Snapshot, query: WindowQuery) -> Window:
-    """Return the window of a query. It begins at BEFORE_ALL if all observations count.
+    """Return the window of a query. It starts at BEFORE_ALL if all observations count.
 
-    A range ends at `end`, by default at the snapshot's as_of. In a bundle, all observations are
-    those that it covers.
+    A range ends at `end`, by default at the snapshot's as_of. For a bundle, all observations means
+    all that it covers.
 
-    Raises UsageError for an invalid query, NotInBundleError.
+    Raises UsageError for an invalid query, and NotInBundleError if a bundle does not cover the
+    window.
     """
     start, end, length = parse_query(query)
     end = snapshot.as_of if end is None else end
@@ -178,9 +179,9 @@ def choose_window(snapshot: Snapshot, query: WindowQuery) -> Window:
 
 
 def parse_query(query: WindowQuery) -> tuple[int | None, int | None, int | None]:
-    """Return the start and the end of a query, and the length of its range; None without one.
+    """Return a query's start, end and length of range, each None if not given.
 
-    Raises UsageError.
+    Raises UsageError if the query is invalid.
     """
     zone = find_zone(query.tz)
     if query.range is not None and query.start is not None:
@@ -201,9 +202,9 @@ def parse_query(query: WindowQuery) -> tuple[int | None, int | None, int | None]
 
 
 def find_previous(window: Window) -> Window:
-    """Return the window of equal length that ends where a window begins.
+    """Return the preceding window of equal length.
 
-    Raises UsageError for a window without a beginning, and for one that is too long.
+    Raises UsageError for a window without a start, and for a window that is too long.
     """
     if window.start == BEFORE_ALL:
         raise ParameterError(_NO_PREVIOUS)
@@ -215,7 +216,7 @@ def find_previous(window: Window) -> Window:
 def _find_days(query: ComparedQuery, day: str, as_of: int) -> Window:
     """Return the window of whole local days that begins with a day.
 
-    Raises UsageError.
+    Raises UsageError if the snapshot has no whole day after it.
     """
     zone = find_zone(query.tz)
     first = _find_midnight("around", day, zone)
@@ -237,15 +238,16 @@ def _find_days(query: ComparedQuery, day: str, as_of: int) -> Window:
 
 
 def _count_days(first: int, until: int, zone: ZoneInfo) -> int:
-    """Return how many local midnights are after one instant, up to another."""
+    """Return the number of local midnights in (first, until]."""
     start, end = (at + _find_offset(at, zone) for at in (first, until))
     return end // DAY_MS - start // DAY_MS
 
 
 def list_compared(question: Question, query: ComparedQuery, window: Window) -> list[Window]:
-    """Return the windows that a query compares a window with, together, ascending; none by default.
+    """Return the comparison windows in ascending order, or none.
 
-    Raises UsageError, NotInBundleError.
+    Raises UsageError if there is no such window, and NotInBundleError if a bundle does not cover
+    it.
     """
     zone, versus = question.zone, query.versus
     if query.around is not None:
@@ -266,10 +268,7 @@ def list_compared(question: Question, query: ComparedQuery, window: Window) -> l
 
 
 def _parse_versus(text: str, zone: ZoneInfo) -> Window:
-    """Return the window between two times, such as 2026-02-01..2026-02-08.
-
-    Raises UsageError.
-    """
+    """Parse a window such as 2026-02-01..2026-02-08. Raises UsageError if it is invalid."""
     start, dots, end = text.partition("..")
     if not (start and dots and end):
         raise ParameterError(
@@ -283,13 +282,13 @@ def _parse_versus(text: str, zone: ZoneInfo) -> Window:
 
 
 def _list_usual(window: Window, zone: ZoneInfo) -> list[Window]:
-    """Return the same local hours of the four weeks before a window of at most a week.
+    """Return the same local hours in the four weeks before a window of at most a week.
 
-    Where the clock changed, hours that two of the windows share count once.
+    If the clock changed, hours that two of the windows share count once.
 
-    Raises UsageError.
+    Raises UsageError if the window is longer or has no start.
     """
-    find_previous(window)  # refuses a window without a beginning
+    find_previous(window)  # refuses a window without a start
     if window.end - window.start > 7 * DAY_MS and _go_back(window.end, 1, zone) > window.start:
         raise ParameterError("{versus} usual: the window is longer than a week; use a shorter one")
     found: list[Window] = []
@@ -302,20 +301,20 @@ def _list_usual(window: Window, zone: ZoneInfo) -> list[Window]:
 
 
 def _go_back(at: int, weeks: int, zone: ZoneInfo) -> int:
-    """Return when the local clock first reached, or skipped, a time so many weeks earlier."""
+    """Return the instant of the same local time some weeks earlier."""
     return _find_instant(at + _find_offset(at, zone) - weeks * 7 * DAY_MS, zone)
 
 
 def _find_instant(local: int, zone: ZoneInfo) -> int:
-    """Return when the local clock first reached, or skipped, a time."""
+    """Return the instant at which the local clock first reached, or skipped, a local time."""
     periods = _list_periods(local - _BETWEEN_LOOKUPS, local + _BETWEEN_LOOKUPS, zone)
     return int(_convert_to_instants(np.array([local]), periods, _BETWEEN_LOOKUPS)[0])
 
 
 def parse_length(text: str, name: str = "range") -> int:
-    """Return the milliseconds of a length such as 12h, 3d, 2w, 6mo or 1y.
+    """Parse a length such as 12h, 3d, 2w, 6mo or 1y, and return it in milliseconds.
 
-    Raises UsageError, about the field `name`.
+    Raises UsageError, which names the field `name`, if it is invalid.
     """
     match = _LENGTH.fullmatch(text)
     length = int(match[1]) * _LENGTHS[match[2]] if match else LONGEST_MS + 1
@@ -331,7 +330,7 @@ def parse_length(text: str, name: str = "range") -> int:
 def find_zone(name: str) -> ZoneInfo:
     """Return a time zone of the IANA database, such as Europe/Berlin.
 
-    Raises UsageError.
+    Raises UsageError if there is none.
     """
     try:
         return time.load_zone(name)
@@ -340,10 +339,7 @@ def find_zone(name: str) -> ZoneInfo:
 
 
 def parse_edge(name: str, text: str, zone: ZoneInfo) -> int:
-    """Return the instant of an end of a window.
-
-    Raises UsageError.
-    """
+    """Parse the start or end of a window. Raises UsageError if it is invalid."""
     if not _DATE.fullmatch(text):
         try:
             return time.parse_shown_time(text)
@@ -355,11 +351,11 @@ def parse_edge(name: str, text: str, zone: ZoneInfo) -> int:
 
 
 def parse_marks(texts: Iterable[str] | None, zone: ZoneInfo) -> tuple[MarkPart, ...]:
-    """Return the marks of texts such as `2026-03-01=Update 5`, in order of time.
+    """Parse marks such as `2026-03-01=Update 5`, and return them in order of time.
 
-    A time without an offset is one on the clock of the zone.
+    A time without an offset is a local time in the zone.
 
-    Raises UsageError.
+    Raises UsageError if a mark is invalid.
     """
     marks = []
     for text in texts or ():
@@ -375,7 +371,7 @@ def parse_marks(texts: Iterable[str] | None, zone: ZoneInfo) -> tuple[MarkPart, 
 
 
 def _parse_moment(text: str, zone: ZoneInfo) -> int:
-    """Return the instant of a date or a time, on the clock of a zone if it has no offset."""
+    """Parse a date or a time. A time without an offset is a local time in the zone."""
     try:
         return _find_instant(time.parse_instant(f"{text}Z"), zone)
     except time.InstantError:
@@ -383,9 +379,9 @@ def _parse_moment(text: str, zone: ZoneInfo) -> int:
 
 
 def _find_midnight(name: str, day: str, zone: ZoneInfo, days: int = 0) -> int:
-    """Return the instant at which a day begins, some days after the one of a text.
+    """Return the start of a local day, `days` after the given day.
 
-    Raises UsageError.
+    Raises UsageError if the day is invalid or out of range.
     """
     try:
         start = datetime.fromisoformat(day) + timedelta(days)
@@ -402,9 +398,11 @@ def _find_midnight(name: str, day: str, zone: ZoneInfo, days: int = 0) -> int:
 
 
 class Step(NamedTuple):
-    """A step as a user names it. `length` is in milliseconds, None for a month.
+    """A step as a user names it.
 
-    Local times at which steps begin are `origin` and all multiples of `length` before and after.
+    - `length`: in milliseconds, or None for a month.
+    - `origin`: a local time at which a step begins. The others differ from it by multiples of
+      `length`.
     """
 
     name: str
@@ -413,7 +411,7 @@ class Step(NamedTuple):
 
     @property
     def shortest(self) -> int:
-        """The length of the shortest step where the clock does not change."""
+        """The length of the shortest step, apart from clock changes."""
         return _SHORTEST_MONTH if self.length is None else self.length
 
 
@@ -421,9 +419,9 @@ _CALENDAR_STEPS = (Step("day", DAY_MS), Step("week", 7 * DAY_MS, _MONDAY), Step(
 
 
 def parse_step(text: str) -> Step:
-    """Return the step of a text: minutes or hours that divide 24 hours, days, a week or a month.
+    """Parse a step: minutes or hours that divide 24 hours, days, a week or a month.
 
-    Raises UsageError.
+    Raises UsageError for any other text.
     """
     for step in _CALENDAR_STEPS:
         if step.name == text:
@@ -441,13 +439,14 @@ def parse_step(text: str) -> Step:
 
 
 def list_step_edges(first: int, last: int, step: Step, zone: ZoneInfo) -> Numbers:
-    """Return the edges of the steps that contain the instants from `first` to `last`, ascending.
+    """Return the ascending edges of the steps that contain the instants from `first` to `last`.
 
-    A step is `[edge, next edge)`: the first edge is at most `first`, the last one is after `last`.
-    A step begins when the local clock first reaches its start, or skips it. Where the clock is set
-    back by at least the length of a step, the repeated time has steps of its own: with `1h`, a
-    repeated hour is a second step, while with `6h` one step has seven hours. Steps of several days
-    are counted from 1970-01-01.
+    A step is `[edge, next edge)`: the first edge is at most `first`, and the last edge is after
+    `last`. A step begins when the local clock first reaches its start, or skips it.
+
+    If the clock is set back by at least the length of a step, the repeated time has its own steps:
+    with `1h`, a repeated hour is a second step, while with `6h` one step has seven hours. Steps of
+    several days are counted from 1970-01-01.
 
     Raises UsageError for more than a million steps.
     """
@@ -456,8 +455,8 @@ def list_step_edges(first: int, last: int, step: Step, zone: ZoneInfo) -> Number
             f"{{step}}: more than {_MAX_STEPS:,} steps in the window; use a longer step or a"
             " shorter window"
         )
-    # A step that the clock repeats in part is less than twice as long, and the clock may have been
-    # set back shortly before it.
+    # A partly repeated step is less than twice as long, and the clock may have been set back
+    # shortly before it.
     margin = 2 * step.shortest + _BETWEEN_LOOKUPS
     periods = _list_periods(first - margin, last + margin, zone)
     low = min(period.start + period.offset for period in periods)
@@ -469,14 +468,15 @@ def list_step_edges(first: int, last: int, step: Step, zone: ZoneInfo) -> Number
 def subtract_days(at: int, days: int, zone: ZoneInfo) -> int:
     """Return the instant some days earlier at which the local clock shows the same time.
 
-    A time that the clock skipped is later. If it shows the time twice, days of 24 hours decide.
+    For a skipped local time, the result is later. For a repeated local time, days of 24 hours
+    decide.
     """
     before = at - days * DAY_MS
     return before + _find_offset(at, zone) - _find_offset(before, zone)
 
 
 def find_hours_of_week(instants: Numbers, zone: ZoneInfo) -> Numbers:
-    """Return the hours that the local clock shows, from 0, Monday 0:00, to 167."""
+    """Return the local hours of the week, from 0 (Monday 0:00) to 167."""
     hours: Numbers = convert_to_local(instants, zone) // HOUR_MS + _THURSDAY_HOUR
     # In numpy, a quotient takes much less time than a remainder.
     return hours - hours // WEEK_HOURS * WEEK_HOURS
@@ -494,7 +494,7 @@ def convert_to_local(instants: Numbers, zone: ZoneInfo) -> Numbers:
 
 
 class _Period(NamedTuple):
-    """The interval `[start, end)` in which local time is the instant plus `offset`."""
+    """An interval `[start, end)` in which local time is the instant plus `offset`."""
 
     start: int
     end: int
@@ -519,7 +519,7 @@ def _list_periods(start: int, end: int, zone: ZoneInfo) -> list[_Period]:
 
 
 def _find_change(before: int, after: int, offset: int, zone: ZoneInfo) -> int:
-    """Return the instant in `(before, after]` from which an offset is valid: a whole second."""
+    """Return the first instant in `(before, after]` with an offset, in whole seconds."""
     seconds = range(before // 1000, after // 1000 + 1)
     position = bisect_left(seconds, 1, key=lambda at: _find_offset(at * 1000, zone) == offset)
     return 1000 * seconds[position]
@@ -544,7 +544,8 @@ def _list_local_starts(low: int, high: int, step: Step) -> Numbers:
 def _convert_to_instants(starts: Numbers, periods: Sequence[_Period], shortest: int) -> Numbers:
     """Return the instants at which the local clock first reaches or skips local times.
 
-    Where it is set back by at least `shortest`, also those at which it reaches them again.
+    If the clock is set back by at least `shortest`, also returns those at which it reaches them
+    again.
     """
     found = []
     before = periods[0].start + periods[0].offset
@@ -562,10 +563,10 @@ def _convert_to_instants(starts: Numbers, periods: Sequence[_Period], shortest: 
 
 
 class Steps(NamedTuple):
-    """Step `i` of a window is `[edges[i], edges[i + 1])`, as far as it is in the window.
+    """The steps of a window. Step `i` is `[edges[i], edges[i + 1])`, clipped to the window.
 
-    The first edge can be before the window, and the last one after it. Without observations, a
-    window of all of them has no step, and no edges.
+    The first edge can be before the window, and the last edge after it. A window of all
+    observations has no steps and no edges if there are no observations.
     """
 
     edges: Numbers
@@ -577,13 +578,13 @@ class Steps(NamedTuple):
         return max(len(self.edges) - 1, 0)
 
     def iter_times(self) -> Iterator[tuple[int, int]]:
-        """Return the start and the end of each step, cut to the window."""
+        """Return the start and the end of each step, clipped to the window."""
         return pairwise(self.edges.clip(*self.window).tolist())
 
     def locate(self, instants: Numbers) -> Numbers:
-        """Return the positions of the steps: step `i` has `instants[found[i] : found[i + 1]]`.
+        """Return positions, so that step `i` contains `instants[found[i] : found[i + 1]]`.
 
-        All instants are in the window.
+        All instants must be in the window.
         """
         found = instants.searchsorted(self.edges)
         found[:1], found[-1:] = 0, len(instants)
@@ -593,9 +594,9 @@ class Steps(NamedTuple):
 def divide_window(question: Question, step: Step) -> Steps:
     """Return the steps of a window.
 
-    A window of all observations begins with the step of the first observation of the servers.
+    A window of all observations begins with the step that contains the servers' first observation.
 
-    Raises UsageError for too many steps, SnapshotError.
+    Raises UsageError for too many steps, and SnapshotError if data are damaged.
     """
     window = question.window
     first, end = window.first, window.end
@@ -603,7 +604,7 @@ def divide_window(question: Question, step: Step) -> Steps:
         first = _find_first_instant(question)
         if first > end:
             return Steps(np.array([], np.int64), window)
-    # A window that ends where a step begins includes this instant in the step before.
+    # A window that ends where a step begins includes this instant in the preceding step.
     edges = list_step_edges(min(first, end - 1), end - 1, step, question.zone)
     if window.start == BEFORE_ALL:
         window = Window.from_first(int(edges[0]), end)
@@ -611,9 +612,9 @@ def divide_window(question: Question, step: Step) -> Steps:
 
 
 def _find_first_instant(question: Question) -> int:
-    """Return the instant of the first observation of servers; LATEST if they have none.
+    """Return the time of the servers' first observation, or LATEST if they have none.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     with question.snapshot.convert_decode_errors("the servers"):
         firsts = [one.first_observed_at for one in question.servers]
@@ -624,11 +625,12 @@ def _find_first_instant(question: Question) -> int:
 
 
 class StepCounts(NamedTuple):
-    """The counts of a series in steps: step `i` has those from `edges[i]` to `edges[i + 1]`.
+    """The counts of a series in steps. Step `i` has the counts from `edges[i]` to `edges[i + 1]`.
 
-    `samples` is the number of observations of each step, `present` the most servers that one of
-    them adds up, and `shares` the part of its calendar length that observations cover. `weights`
-    has how long each count is held, in milliseconds; it is None if all weigh the same.
+    - `samples`: the number of observations in each step.
+    - `present`: the maximum number of servers in one sum of each step.
+    - `shares`: the share of each step's calendar length that observations cover.
+    - `weights`: how long each count is held, in milliseconds, or None if all weigh the same.
     """
 
     players: Numbers
@@ -639,7 +641,7 @@ class StepCounts(NamedTuple):
     weights: Numbers | None = None
 
     def sum_players(self) -> tuple[Exact, Numbers]:
-        """Return the sum of each step and the weight of its counts, whose quotient is the mean."""
+        """Return the sum and the weight of each step's counts, whose quotient is the mean."""
         if self.weights is None:
             return sum_groups(self.players, self.edges), self.samples
         totals = sum_groups(multiply(self.players, self.weights), self.edges)
@@ -649,10 +651,7 @@ class StepCounts(NamedTuple):
 def count_steps(
     snapshot: Snapshot, server: series.Series, figures: WindowFigures, steps: Steps
 ) -> StepCounts:
-    """Return the counts of a window by step.
-
-    Raises SnapshotError.
-    """
+    """Return the counts of a window by step. Raises SnapshotError if data are damaged."""
     instants, players = figures.observations
     edges = steps.locate(instants)
     if isinstance(figures, HeldFigures) and steps.step_count:
@@ -674,9 +673,9 @@ def count_steps(
 
 
 def check_server_count(count: int) -> None:
-    """Check that the number of servers to draw is from 1 to the most that a comparison has.
+    """Check that the number of servers to draw is from 1 to MAX_SERVERS.
 
-    Raises UsageError.
+    Raises UsageError if it is not.
     """
     if not count:
         raise UsageError("no server; give IDENTIFIER…")
@@ -688,9 +687,9 @@ def check_server_count(count: int) -> None:
 
 
 def bound_window(question: Question) -> Window:
-    """Return a window, from just before the first observation of servers if it has no beginning.
+    """Return the window. If it has no start, it starts just before the servers' first observation.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     window = question.window
     if window.start != BEFORE_ALL:

@@ -1,4 +1,4 @@
-"""Collect what a report shows: the document `report`."""
+"""Collect the data of a report: the document `report`."""
 
 import shlex
 from collections.abc import Sequence
@@ -11,19 +11,19 @@ from srvstat.documents.analysis import Report
 from srvstat.documents.document import remove_color_codes
 
 MOST_STEPS = 9_000
-"""Enough for the hours of a year."""
+"""The maximum number of steps; enough for the hours of a year."""
 
 QUANTILES = ["0.05", "0.25", "0.75", "0.95"]
 """The quantiles in the statistics of a report."""
 
 _MOST_NAMES = 2
-"""The most servers that the default title names."""
+"""The maximum number of servers that the default title names."""
 
 _OUTPUT = "report.html"
-"""The output that the command in a report names. It names no snapshot either.
+"""The output file in a report's command, which names no snapshot either.
 
-Paths differ between machines, while the same report has the same bytes everywhere. Its root
-identifies the snapshot.
+Paths differ between machines, while the same report must have the same bytes everywhere. The
+report's root identifies the snapshot.
 """
 
 
@@ -33,13 +33,15 @@ def build_report(
     title: str | None = None,
     marks: Sequence[str] = (),
 ) -> Report:
-    """Return the documents of a report about servers, in their order, for the window of a query.
+    """Return the documents of a report about servers, in their order.
 
-    The default title names the servers, or states their number if there are more than two. The
-    statistics include the previous window, unless there is none or a bundle does not cover it.
-    `marks` are texts for `parse_marks`.
+    - `title`: by default, names the servers, or states their number if there are more than two.
+    - `marks`: texts for `parse_marks`.
 
-    Raises UsageError for marks that are invalid and for too many steps, SnapshotError.
+    The statistics include the previous window, unless there is none or a bundle does not cover it.
+
+    Raises UsageError for invalid marks and for too many steps, and SnapshotError if data are
+    damaged.
     """
     labels = map(get_name, question.servers)
     names = [remove_color_codes(one.hostname) or str(one.server_id) for one in labels]
@@ -68,7 +70,7 @@ def _list_words(
 ) -> list[str]:
     """Return the words of the command that repeats a report from the same snapshot."""
     words = ["srvstat", "report"]
-    # The namespace keeps an identifier that starts with a hyphen from being read as an option.
+    # With its namespace, an identifier that starts with a hyphen is not read as an option.
     ids = (one.id for one in question.iter_rows())
     words += [f"id:{one}" if one.startswith("-") else one for one in ids]
     words += ["--sum"] if question.is_sum else []

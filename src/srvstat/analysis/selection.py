@@ -19,10 +19,10 @@ from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow
 
 _MAX_LISTED = 5
-"""The ids that are named of the servers with the same name."""
+"""The maximum number of ids listed for an ambiguous name."""
 
 _MAX_SEARCHED_SERVERS = 50_000
-"""Reading the names of so many takes about a second."""
+"""The maximum number of servers searched by name (about 1 s)."""
 
 
 TEXT_HELP = (
@@ -33,10 +33,12 @@ TEXT_HELP = (
 
 @dataclass(frozen=True)
 class FilterOptions:
-    """Properties of a server, in any case of letters, as a user gives them; None matches all.
+    """Options that filter servers by properties, ignoring case. None matches all servers.
 
-    Each word of `text` must occur in the id, cfxId, sourceId, hostname, project, description or one
-    of the tags. A server needs all `tags`. It is online if its record says so and it is not silent.
+    - `text`: each word must occur in the id, cfxId, sourceId, hostname, project, description or one
+      of the tags.
+    - `tags`: a server must have all of them.
+    - `offline`: a server is online if its record says so and it is not silent.
     """
 
     panel = "Servers"
@@ -77,7 +79,7 @@ class FilterOptions:
         return " ".join(self.list_words()).casefold().split()
 
     def list_words(self) -> list[str]:
-        """Return the texts in which the words are."""
+        """Return the searched texts."""
         return list(self.text or ())
 
     def matches(self, server: ServerRow, snapshot: Snapshot) -> bool:
@@ -94,7 +96,7 @@ class FilterOptions:
 
 @dataclass(frozen=True)
 class NamedServers:
-    """The servers that a user names."""
+    """Options that name servers."""
 
     panel = "Servers"
 
@@ -102,29 +104,32 @@ class NamedServers:
     by: By = None
 
     def check(self) -> None:
-        """Check that a server is named. Raises UsageError."""
+        """Check that a server is named. Raises UsageError if not."""
         if not self.identifiers:
             raise errors.UsageError("no server; give IDENTIFIER… (srvstat servers lists them)")
 
     def build_references(self) -> "list[Reference]":
-        """Return the references of the identifiers. Raises InvalidRequestError."""
+        """Return the references of the identifiers.
+
+        Raises InvalidRequestError if one is invalid.
+        """
         return build_references(self.identifiers, self.by)
 
 
 @dataclass(frozen=True)
 class SelectedServers(FilterOptions, NamedServers):
-    """The servers that a user names, or all that match a filter; with `sum`, their total."""
+    """Options that name servers, or select servers by a filter; with `sum`, their total."""
 
     all: Annotated[bool, Parameter("All servers that match the other options.")] = False
     sum: Annotated[bool, Parameter("Add the servers up, and show their total.")] = False
 
     @property
     def is_missing(self) -> bool:
-        """Whether nothing selects servers."""
+        """Whether no option selects servers."""
         return not self.identifiers and not self.all and self.is_empty
 
     def check(self) -> None:
-        """Check that servers are selected in at most one way. Raises UsageError."""
+        """Check that servers are selected in at most one way. Raises UsageError if not."""
         has_filter = self.all or not self.is_empty
         if has_filter and (self.identifiers or self.by is not None):
             raise errors.ParameterError(
@@ -134,7 +139,7 @@ class SelectedServers(FilterOptions, NamedServers):
 
 @dataclass(frozen=True)
 class MatchingServers:
-    """The servers that match a filter, in the order of their ids.
+    """The servers that match a filter, ordered by id.
 
     Each iteration reads them from the snapshot, because thousands of rows take much memory. It may
     raise SnapshotError.
@@ -151,7 +156,7 @@ class MatchingServers:
 
 
 class Question(NamedTuple):
-    """What an analysis is about: servers in a window. A time zone defines steps and hours."""
+    """The input of an analysis: servers, a window, and a time zone."""
 
     snapshot: Snapshot
     servers: Sequence[Series] | MatchingServers
@@ -160,13 +165,13 @@ class Question(NamedTuple):
 
     @property
     def is_sum(self) -> bool:
-        """Whether the question is about a total."""
+        """Whether the query is about a total."""
         return not isinstance(self.servers, MatchingServers) and any(
             isinstance(one, Total) for one in self.servers
         )
 
     def iter_rows(self) -> Iterator[ServerRow]:
-        """Yield the servers, and in place of a total the servers that it adds up."""
+        """Yield the servers, with a total replaced by its members."""
         for one in self.servers:
             yield from one.servers if isinstance(one, Total) else (one,)
 
@@ -183,14 +188,14 @@ class Question(NamedTuple):
 
 
 def build_window_part(window: Window) -> WindowPart:
-    """Return a window as it is in documents."""
+    """Convert a window to a part of a document."""
     return WindowPart(from_=None if window.start == BEFORE_ALL else window.start, to=window.end)
 
 
 class Name(NamedTuple):
-    """A text that is the id of a server or, if no server has this id, the name of one.
+    """Text that identifies a server by id or, failing that, by name.
 
-    `reference` is None if the text can't be an id; `problem` says why.
+    `reference` is None if the text can't be an id; `problem` then gives the reason.
     """
 
     text: str
@@ -203,7 +208,7 @@ Reference = requests.ServerReference | Name
 
 
 class UnknownNameError(errors.InvalidRequestError):
-    """A text is not the name of a server, so it must be an id, which it can't be."""
+    """The text is neither a valid id nor a known name."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"{reason}, and no server has this name")
@@ -211,11 +216,11 @@ class UnknownNameError(errors.InvalidRequestError):
 
 
 def build_references(identifiers: Iterable[str] | None, by: str | None) -> list[Reference]:
-    """Return the references of identifiers on a command line or in a Python call.
+    """Return the references of identifiers from a command line or a Python call.
 
-    An identifier with its own namespace, and a cfxId, is never a name.
+    An identifier with a namespace prefix, or a cfxId, is never a name.
 
-    Raises InvalidRequestError.
+    Raises InvalidRequestError if an identifier is invalid.
     """
     return [_build_reference(text, by) for text in identifiers or ()]
 
@@ -236,16 +241,17 @@ def can_be_name(text: object) -> bool:
     prefixes = tuple(f"{namespace}:" for namespace in requests.NAMESPACES)
     if not isinstance(text, str) or text.startswith(prefixes) or not text.strip():
         return False
-    return not any("\ud800" <= one <= "\udfff" for one in text)  # not an argument in UTF-8
+    return not any("\ud800" <= one <= "\udfff" for one in text)  # not a UTF-8 argument
 
 
 def find_references(snapshot: Snapshot, references: Iterable[Reference]) -> list[ServerRow]:
     """Return the servers of references, each once, in the order of their first reference.
 
-    Names are looked up only after the ids, so a new name never changes what an id means.
+    Names are looked up only after ids, so a new name never changes the meaning of an id.
 
-    Raises UnknownServerError, UnknownNameError, ServerNotFoundError for an ambiguous name,
-    NotInBundleError, SnapshotError.
+    Raises UnknownServerError or UnknownNameError for an unknown server, ServerNotFoundError for an
+    ambiguous name, NotInBundleError if a bundle lacks a server, and SnapshotError if data are
+    damaged.
     """
     found: dict[str, ServerRow] = {}
     for one, server in _look_up(snapshot, references).items():
@@ -258,7 +264,7 @@ def find_references(snapshot: Snapshot, references: Iterable[Reference]) -> list
 def _look_up(
     snapshot: Snapshot, references: Iterable[Reference]
 ) -> dict[Reference, ServerRow | None]:
-    """Return the server of each reference; None for an unknown one."""
+    """Return the server of each reference, or None for an unknown server."""
     strict = {one: one.reference if isinstance(one, Name) else one for one in references}
     asked = [reference for reference in strict.values() if reference is not None]
     known: dict[requests.ServerReference | None, ServerRow | None] = dict(
@@ -284,13 +290,14 @@ def build_named(
     identifiers: Sequence[str],
     by: str | None,
 ) -> _Request:
-    """Return the request that a function builds, in which names of servers stand for their ids.
+    """Build a request, in which names of servers are replaced by their ids.
 
     A text is a name if the contract does not allow it as an id, or no server has this id. Names are
-    for an owner's snapshot: the API knows none, and with a servers file its errors are the answer.
-    A large snapshot is not searched for names.
+    for an owner's snapshot: the API knows none, and with a servers file its errors are returned. A
+    large snapshot is not searched for names.
 
-    Raises InvalidRequestError, ServerNotFoundError for an ambiguous name, SnapshotError.
+    Raises InvalidRequestError for an invalid identifier, ServerNotFoundError for an ambiguous name,
+    and SnapshotError if data are damaged.
     """
     is_large = snapshot.file_row.server_count > _MAX_SEARCHED_SERVERS
     if is_large or not snapshot.file_row.is_open:
@@ -311,9 +318,10 @@ def build_named(
 
 
 class _Named(NamedTuple):
-    """The servers with a name: as shown or as recorded, and in another case of letters.
+    """The servers with a name: exact matches (as shown or as recorded), and matches ignoring case.
 
-    `identifies` has texts such as `the cfxId of id:a` for those that it is an identifier of.
+    `identifies`: texts such as `the cfxId of id:a`, for servers that the name identifies → server
+    id.
     """
 
     exact: list[ServerRow]
@@ -322,7 +330,7 @@ class _Named(NamedTuple):
 
 
 def _find_names(snapshot: Snapshot, names: Iterable[str]) -> dict[str, _Named]:
-    """Return the servers with each name. Raises SnapshotError."""
+    """Return the servers with each name. Raises SnapshotError if data are damaged."""
     found = {name: _Named([], [], {}) for name in names}
     by_text: dict[str, list[str]] = {}
     for name in found:
@@ -339,9 +347,9 @@ def _find_names(snapshot: Snapshot, names: Iterable[str]) -> dict[str, _Named]:
 
 
 def list_names(server: ServerRow) -> set[str]:
-    """Return the names of a server, as shown, as recorded, and of its sources.
+    """Return the names of a server, as shown, as recorded, and from its sources.
 
-    They have no repeated white space.
+    Repeated white space is removed.
     """
     shown = (server.hostname, remove_color_codes(server.hostname))
     return {*map(_normalize, (*shown, *list_source_ids(server)))}
@@ -352,10 +360,10 @@ def _normalize(name: str) -> str:
 
 
 def _choose_named(name: str, named: _Named) -> ServerRow | None:
-    """Return the only server with a name, or None without one.
+    """Return the only server with a name, or None if there is none.
 
-    Raises ServerNotFoundError if there are several, or if another one is identified by the name:
-    strangers choose hostnames.
+    Raises ServerNotFoundError if there are several, or if the name is another server's identifier,
+    because anyone can choose a hostname.
     """
     sourced = [server for server in named.exact if name in list_source_ids(server)]
     rivals = [one for one in named.similar if _is_source_id(name, one)] if named.exact else []
@@ -378,7 +386,7 @@ def _choose_named(name: str, named: _Named) -> ServerRow | None:
 
 
 def _is_source_id(name: str, server: ServerRow) -> bool:
-    """Check for an identifier of a server's source, in any case of letters."""
+    """Return whether a name is one of the server's source identifiers, ignoring case."""
     return name.casefold() in map(str.casefold, list_source_ids(server))
 
 
@@ -396,7 +404,7 @@ def _build_unknown_error(snapshot: Snapshot, wanted: Reference) -> Exception:
 
 
 class RecordValues(NamedTuple):
-    """The games, regions and tags of servers, each with the number of servers that have it."""
+    """The games, regions and tags of servers, each with its number of servers."""
 
     games: Counter[str]
     regions: Counter[str]
@@ -404,9 +412,9 @@ class RecordValues(NamedTuple):
 
 
 def count_record_values(snapshot: Snapshot, *, most: int | None = None) -> RecordValues:
-    """Return the games, regions and tags of all servers, or of the first `most`.
+    """Count the games, regions and tags of all servers, or of the first `most`.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     values = RecordValues(Counter(), Counter(), Counter())
     with snapshot.convert_decode_errors("the servers"):
@@ -428,9 +436,9 @@ def _has_words(server: ServerRow, words: Iterable[str]) -> bool:
 
 
 def build_search_text(server: ServerRow) -> str:
-    """Return the texts in which words are found, in lower case."""
-    # A word has no white space, so it is never found across two of the joined texts. It is found
-    # with color codes, and as it is shown, without them.
+    """Return the searchable texts in lower case."""
+    # Words contain no white space, so a match never spans two of the joined texts. Titles are
+    # searched with color codes, and also as shown, without them.
     titles = (server.hostname, server.project_name)
     others = (server.id, server.cfx_id, *list_source_ids(server), server.project_description)
     texts = (*others, *titles, *map(remove_color_codes, titles), *_read_tags(server))

@@ -1,4 +1,4 @@
-"""Read the counts of a series: a server, or the total of several."""
+"""Read the counts of a series: a server, or the total of several servers."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ from srvstat.snapshot.read.snapshot import Snapshot
 from srvstat.snapshot.rows import ServerRow, read_block_ends
 
 _FEW_OBSERVATIONS = 10
-"""Fewer observations in a window do not show how often a server is polled."""
+"""The minimum number of observations to estimate a polling interval."""
 
 
 def is_silent(snapshot: Snapshot, server: ServerRow) -> bool:
@@ -31,12 +31,12 @@ def is_silent(snapshot: Snapshot, server: ServerRow) -> bool:
 
 @dataclass(frozen=True)
 class Total:
-    """The sum of servers, with the fields of a server that questions use.
+    """The sum of servers, with the fields of a server that analyses use.
 
-    At each instant at which one of the servers was observed, it is the sum of each server's latest
-    count that is at most three of its usual intervals old. With `--hold`, it is the sum of the
-    latest counts. The current count leaves out silent servers. There is a maximum if all servers
-    have one.
+    At each time at which one of the servers was observed, it is the sum of each server's latest
+    count that is at most three of its polling intervals old. With `--hold`, it is the sum of the
+    latest counts. The current count excludes silent servers. There is a maximum if all servers have
+    one.
     """
 
     snapshot: Snapshot
@@ -49,25 +49,25 @@ class Total:
 
     @property
     def players_max(self) -> int:
-        """The sum of the maxima; 0 if a server has none."""
+        """The sum of the maxima, or 0 if a server has none."""
         maxima = [server.players_max for server in self.servers]
         return sum(maxima) if all(maxima) else 0
 
     @property
     def first_observed_at(self) -> int | None:
-        """The instant of the first observation."""
+        """The time of the first observation."""
         instants = (one.first_observed_at for one in self.servers)
         return min((at for at in instants if at is not None), default=None)
 
     @property
     def last_observed_at(self) -> int | None:
-        """The instant of the last observation."""
+        """The time of the last observation."""
         instants = (one.last_observed_at for one in self.servers)
         return max((at for at in instants if at is not None), default=None)
 
     @property
     def title(self) -> str:
-        """How messages name the total."""
+        """The total's name in messages."""
         return f"the total of {self.count_servers()}"
 
     def count_servers(self) -> str:
@@ -75,9 +75,10 @@ class Total:
         return f"{len(self.servers):,} server{'' if len(self.servers) == 1 else 's'}"
 
     def find_expected(self, server: ServerRow) -> tuple[int, int] | None:
-        """Return the first and the last instant at which counts of a server are expected.
+        """Return the first and the last time at which counts of a server are expected, or None.
 
-        Those of a silent server end with its last one; a server without observations has none.
+        For a silent server, the last time is its last observation. A server without observations
+        has none.
         """
         first, last = server.first_observed_at, server.last_observed_at
         if first is None or last is None:
@@ -86,7 +87,7 @@ class Total:
 
 
 Series = ServerRow | Total
-"""What a question is about."""
+"""The subject of an analysis: a server or a total."""
 
 
 def get_name(series: Series) -> ServerName:
@@ -98,14 +99,15 @@ def get_name(series: Series) -> ServerName:
 
 
 def find_longest(usual_interval: float | None) -> int:
-    """Return how many milliseconds a count can be old."""
+    """Return the maximum age of a count, in milliseconds."""
     return int(3 * (usual_interval or 0))
 
 
 class _Member(NamedTuple):
-    """A server of a total. `lasting` are its instants, the first one maybe before the window.
+    """A server of a total.
 
-    The usual interval is None for fewer than two observations.
+    - `lasting`: its instants; the first may precede the window.
+    - `usual_interval`: None for fewer than two observations.
     """
 
     lasting: Numbers
@@ -114,15 +116,15 @@ class _Member(NamedTuple):
 
     @property
     def longest(self) -> int:
-        """How many milliseconds a count can be old."""
+        """The maximum age of a count, in milliseconds."""
         return find_longest(self.usual_interval)
 
 
 @dataclass(frozen=True)
 class TotalFigures(WindowFigures):
-    """The figures of a total. Its usual interval is the median of its servers' intervals.
+    """The statistics of a total. Its polling interval is the median of its servers' intervals.
 
-    `present` has how many servers each sum is made of.
+    `present`: the number of servers in each sum.
     """
 
     present: Numbers
@@ -130,7 +132,7 @@ class TotalFigures(WindowFigures):
 
     @cached_property
     def usual_interval(self) -> float | None:
-        """The median of the servers' usual intervals."""
+        """The median of the servers' polling intervals."""
         known = sorted(one.usual_interval for one in self.members if one.usual_interval is not None)
         return (
             sum(known[rank] for rank in stats.find_middle_ranks(len(known))) / 2 if known else None
@@ -138,7 +140,7 @@ class TotalFigures(WindowFigures):
 
     @property
     def coverage(self) -> float | None:
-        """The least share of the window in which a server that is expected was observed."""
+        """The lowest coverage of any expected server."""
         edges = np.array([self.window.start, self.window.end])
         if self.window.start == BEFORE_ALL:
             edges[0] = self.observations.instants[0] if self.count else self.window.end
@@ -155,15 +157,16 @@ class TotalFigures(WindowFigures):
         return Observations(*(column[self.present >= expected] for column in self.observations))
 
     def count_present(self, edges: Numbers) -> Numbers:
-        """Return the most servers in a sum of each step, which has the sums between two edges."""
+        """Return the maximum number of servers in one sum of each step."""
         most = np.maximum.reduceat(np.append(self.present, 0), edges)[:-1]
         found: Numbers = np.where(np.diff(edges) > 0, most, 0)
         return found
 
     def measure_observed(self, edges: Numbers) -> Numbers:
-        """Return for how many half milliseconds each step was observed, by the least server.
+        """Return the observed time of each step, in half milliseconds.
 
-        Where other servers are observed, the time in which a server is not expected counts too.
+        It is that of the least observed server. While other servers are observed, time at which a
+        server is not expected counts as observed.
         """
         if not self.members or not len(edges):
             return np.zeros(max(len(edges) - 1, 0), np.int64)
@@ -180,9 +183,9 @@ class TotalFigures(WindowFigures):
 
 
 def compute_figures(snapshot: Snapshot, series: Series, window: Window) -> WindowFigures:
-    """Return the figures of a server or a total in a window.
+    """Return the statistics of a server or a total in a window.
 
-    Raises UsageError for a total above 2^53 - 1, SnapshotError.
+    Raises UsageError for a total above 2^53 - 1, and SnapshotError if data are damaged.
     """
     if isinstance(series, ServerRow):
         return observations.compute_figures(snapshot, series, window)
@@ -204,7 +207,7 @@ def compute_figures(snapshot: Snapshot, series: Series, window: Window) -> Windo
 def read_recent(snapshot: Snapshot, server: ServerRow, window: Window) -> Observations:
     """Return the observations of a window and, if there are any, at least ten before it.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     with snapshot.get_file(server).convert_decode_errors(server.title):
         ends = read_block_ends(server)
@@ -218,10 +221,10 @@ def read_recent(snapshot: Snapshot, server: ServerRow, window: Window) -> Observ
 
 
 def carry_counts(recent: Observations, window: Window) -> tuple[Observations, float | None]:
-    """Return the observations of a window and the one before it, and the usual interval.
+    """Return the observations of a window and the preceding one, and the polling interval.
 
-    `recent` is from `read_recent`. The usual interval is that of at least the last few observations
-    up to the end of the window.
+    `recent`: from `read_recent`. The polling interval is estimated from at least the last few
+    observations up to the end of the window.
     """
     inside = window.locate(recent.instants)
     first = min(inside.start, inside.stop - _FEW_OBSERVATIONS)
@@ -247,7 +250,7 @@ def _add_held(snapshot: Snapshot, total: Total, window: Window) -> HeldFigures:
 
 
 def add_up(counts: Sequence[Observations], longest: Iterable[int]) -> tuple[Observations, Numbers]:
-    """Return the sum of the latest counts at each instant, and how many counts it is made of.
+    """Return the sum of the latest counts at each instant, and the number of counts in it.
 
     A count that is more than `longest` milliseconds old has expired.
     """
@@ -263,7 +266,7 @@ def add_up(counts: Sequence[Observations], longest: Iterable[int]) -> tuple[Obse
         joins += [1 - replaced, np.full(np.count_nonzero(expires), -1)]
     all_times = np.concatenate(times)
     order = all_times.argsort(kind="stable")
-    # Much faster than np.unique, because the instants of each server are in order.
+    # Much faster than np.unique, because the instants of each server are already in order.
     instants = np.sort(np.concatenate([none, *(one.instants for one in counts)]), kind="stable")
     instants = instants[np.diff(instants, prepend=-1) > 0]
     places = all_times[order].searchsorted(instants, "right") - 1
@@ -272,18 +275,16 @@ def add_up(counts: Sequence[Observations], longest: Iterable[int]) -> tuple[Obse
 
 
 def count_begun(series: Series, instants: Numbers) -> Numbers:
-    """Return how many servers of a series were first observed before each instant."""
+    """Return the number of servers in a series that were first observed before each instant."""
     servers = series.servers if isinstance(series, Total) else [series]
     firsts = [one.first_observed_at for one in servers if one.first_observed_at is not None]
     return np.sort(np.array(firsts, np.int64)).searchsorted(instants)
 
 
 def read_lasting(snapshot: Snapshot, series: Series, figures: WindowFigures) -> Numbers:
-    """Return the instants of a window, and before them an observation that lasts into it, if any.
+    """Return a window's instants, preceded by an earlier observation that lasts into it, if any.
 
-    The window has at least two observations.
-
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     instants, start = figures.observations.instants, figures.window.start
     first, usual = series.first_observed_at, figures.usual_interval
@@ -296,21 +297,21 @@ def read_lasting(snapshot: Snapshot, series: Series, figures: WindowFigures) -> 
 def measure_observed(
     lasting: Numbers, usual_interval: float | None, window: Window, edges: Numbers
 ) -> Numbers:
-    """Return for how many half milliseconds observations cover each step between edges.
+    """Return the observed time of each step, in half milliseconds.
 
-    `lasting` are the instants that `read_lasting` returns. The time outside of the window is not
-    observed. Without a usual interval, nothing is.
+    `lasting`: from `read_lasting`. Time outside the window is not observed. Without a polling
+    interval, no time is observed.
     """
     if usual_interval is None or not len(edges) or not len(lasting):
         return np.zeros(max(len(edges) - 1, 0), np.int64)
-    # In half milliseconds: the usual interval may have a half.
+    # In half milliseconds, because the polling interval may have a half.
     start, end = 2 * window.start, 2 * window.end
     begins, edges = 2 * lasting, 2 * edges
     lengths = np.minimum(np.diff(begins, append=end), 3 * int(2 * usual_interval))
     before = max(start - int(begins[0]), 0)
     begins[0] += before
     lengths[0] = max(int(lengths[0]) - before, 0)
-    # How much is observed before each edge: whole observations, less what is after the edge.
+    # Observed time before each edge: whole observations, minus the part after the edge.
     inside = np.maximum(edges, begins[0])
     last = begins.searchsorted(inside, "right") - 1
     observed = lengths.cumsum()[last] - np.maximum(begins[last] + lengths[last] - inside, 0)

@@ -1,4 +1,4 @@
-"""Describe servers: a list of them, one or several in a table, and their snapshot."""
+"""Describe servers and snapshots."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -36,12 +36,12 @@ _SORT_VALUES: dict[SortKey, Callable[[Snapshot, ServerRow], Any]] = {
 def list_servers(
     snapshot: Snapshot, wanted: FilterOptions, *, sort: SortKey = "id", limit: int | None = None
 ) -> Servers:
-    """Return the servers that match a filter, at most `limit` of them. Verifies all servers.
+    """Return the servers that match a filter, at most `limit`. Verifies all servers.
 
-    Texts are sorted in ascending order, numbers and instants in descending order, ties by id.
-    Servers without the value are last; by `current`, also silent ones.
+    Texts are sorted in ascending order, numbers and times in descending order, and ties by id.
+    Servers without the value are last; for `current`, also silent servers.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     matched = 0
 
@@ -54,11 +54,11 @@ def list_servers(
 
     with snapshot.convert_decode_errors("the servers"):
         if limit is None:
-            # Rows take more memory than what is listed of them.
+            # Keep only the listed fields; whole rows take more memory.
             ranked = sorted((key, describe_listed(snapshot, one)) for key, one in rank_matches())
             listed = [server for _, server in ranked]
         else:
-            # Only of these servers, the observations are read.
+            # Observations are read only for these servers.
             chosen = nsmallest(limit, rank_matches())
             listed = [describe_listed(snapshot, server) for _, server in chosen]
     return Servers(
@@ -71,10 +71,7 @@ def list_servers(
 
 
 def describe_listed(snapshot: Snapshot, server: ServerRow) -> ListedServer:
-    """Return a server for a list.
-
-    Raises SnapshotError.
-    """
+    """Describe a server for a list. Raises SnapshotError if data are damaged."""
     figures = _compute_figures(snapshot, server)
     interval = figures.usual_interval
     return ListedServer(
@@ -99,7 +96,7 @@ def describe_listed(snapshot: Snapshot, server: ServerRow) -> ListedServer:
 def _compute_figures(snapshot: Snapshot, server: ServerRow) -> observations.WindowFigures:
     """Return the figures of all observations of a server, up to the as-of time.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     window = Window(BEFORE_ALL, max(snapshot.as_of, server.last_observed_at or 0))
     return observations.compute_figures(snapshot, server, window)
@@ -119,9 +116,9 @@ def describe_snapshot(
 ) -> SnapshotInfo:
     """Return the totals of a snapshot, and its servers. Verifies all rows of the servers.
 
-    The list has the servers that match a filter, at most `limit` of them.
+    The list contains the servers that match a filter, at most `limit`.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     games: Counter[str] = Counter()
     completed: Counter[str] = Counter()
@@ -164,11 +161,12 @@ def describe_snapshot(
 def describe_server(
     snapshot: Snapshot, request: ServerReference, *, at: int | None = None
 ) -> ServerTable:
-    """Answer Get Server, and find the last observation up to `at`.
+    """Return the response of Get Server for a table, with the last observation up to `at`.
 
     `at`, in Unix milliseconds, replaces the snapshot's own as_of.
 
-    Raises UnknownServerError, NotInBundleError, SnapshotError.
+    Raises UnknownServerError for an unknown server, NotInBundleError if a bundle lacks it, and
+    SnapshotError if data are damaged.
     """
     (server,) = resolve_servers(snapshot, [request])
     detail = snapshot.get_detail(server)
@@ -193,11 +191,12 @@ def describe_server(
 def describe_comparison(
     snapshot: Snapshot, request: CompareRequest, *, at: int | None = None
 ) -> Stats:
-    """Answer Compare Servers as a table: the figures of the API, and how the averages changed.
+    """Return the response of Compare Servers for a table, with the changes of the averages.
 
     `at`, in Unix milliseconds, replaces the snapshot's own as_of.
 
-    Raises UnknownServerError, NotInBundleError, SnapshotError.
+    Raises UnknownServerError for an unknown server, NotInBundleError if a bundle lacks a server or
+    a part of the window, and SnapshotError if data are damaged.
     """
     response = compare(snapshot, request, at=at)
     window = find_window(request.range, snapshot.as_of if at is None else at)
@@ -211,7 +210,7 @@ def describe_comparison(
 def _replace_figures(
     snapshot: Snapshot, window: Window, server: ServerRow, part: ServerStatistics, api: ServerResult
 ) -> ServerStatistics:
-    """Return the figures of the API, which weights no count by the time that it is held."""
+    """Return the API's statistics, which are not time-weighted."""
     change = part.change
     if change is not None and snapshot.is_held:
         windows = [*find_earlier(snapshot, window), window]

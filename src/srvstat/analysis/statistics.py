@@ -42,10 +42,10 @@ def compare_with_earlier(
 ) -> tuple[observations.WindowFigures, observations.WindowFigures | None, ChangePart | None]:
     """Return the figures in a window and in earlier ones together, and how the average changed.
 
-    Growth compares one moment with another, so it mostly shows the time of day. The change of the
-    average does not depend on it. It is None if observations cover too little of one of them.
+    Growth compares two moments, so it mostly shows the time of day. The change of the average does
+    not depend on it. It is None if either has too little data.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     after = compute_figures(snapshot, server, window)
     if not earlier:
@@ -59,7 +59,7 @@ def compare_with_earlier(
 
 
 def compare_averages(total: int, count: int, later_total: int, later_count: int) -> ChangePart:
-    """Return an average minus an earlier one, in players and in percent, each rounded once.
+    """Return an average minus an earlier average, in players and in percent, each rounded once.
 
     The counts are at least 1. The percentage is None if the earlier average is 0.
     """
@@ -70,12 +70,12 @@ def compare_averages(total: int, count: int, later_total: int, later_count: int)
 
 _HALF_MS_PER_HOUR = 7_200_000
 _QUANTILE = re.compile(r"0|1|[01]?\.[0-9]{1,15}")
-"""More digits might make two quantiles equal in JSON."""
+"""The form of a quantile. With more digits, two quantiles could be equal in JSON."""
 
 
 @dataclass(frozen=True)
 class FigureOptions:
-    """Figures that a user adds to the usual ones."""
+    """Options that add statistics."""
 
     panel = "Statistics"
 
@@ -97,16 +97,13 @@ class FigureOptions:
     def parse_quantiles(self) -> tuple[Fraction, ...]:
         """Return the exact values of the quantiles, each once.
 
-        Raises ParameterError.
+        Raises ParameterError if one is invalid.
         """
         return tuple(dict.fromkeys(map(_parse_quantile, self.quantiles or ())))
 
 
 def _parse_quantile(text: str) -> Fraction:
-    """Return the exact value of a decimal from 0 to 1.
-
-    Raises UsageError.
-    """
+    """Return the exact value of a decimal from 0 to 1. Raises UsageError for other text."""
     if not _QUANTILE.fullmatch(text) or Fraction(text) > 1:
         raise ParameterError(
             "{quantiles}: {value} is not a decimal from 0 to 1 with at most 15 digits after the"
@@ -129,10 +126,14 @@ def compute_stats(
 ) -> documents.Stats:
     """Return the statistics of servers in a window, in their order.
 
-    The window is the question's; the query says what it is compared with. With `has_cells`, they
-    have the averages of steps for a table. Needs little memory besides the document.
+    - `question`: the servers and their window.
+    - `query`: chooses the comparison window.
+    - `has_cells`: adds the averages of steps, for tables.
 
-    Raises UsageError if there is no such window, NotInBundleError, SnapshotError.
+    Needs little memory besides the document.
+
+    Raises UsageError if there is no comparison window, NotInBundleError if a bundle does not cover
+    a window, and SnapshotError if data are damaged.
     """
     if question.is_sum and query.until_last_seen:
         raise ParameterError(
@@ -143,12 +144,14 @@ def compute_stats(
 
 
 _CELL_STEPS = {"hour": 7, "day": 366, "week": 5 * 366}
-"""The steps of cells, and below how many days of a window. Hours of weeks are one daily wave."""
+"""The cell step for windows below each number of days. Hours of weeks would show only a daily
+wave.
+"""
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """A question about statistics, and what belongs to each of its servers."""
+    """A statistics query and its per-server windows."""
 
     question: Question
     figures: FigureOptions
@@ -161,13 +164,13 @@ class _Asked:
 
     @cached_property
     def cell_step(self) -> str:
-        """The name of the steps of cells: `hour`, `day`, `week` or `month`."""
+        """The name of the cell steps: `hour`, `day`, `week` or `month`."""
         days = (self._bounded.end - self._bounded.start) // DAY_MS
         return next((name for name, most in _CELL_STEPS.items() if days < most), "month")
 
     @property
     def is_compared(self) -> bool:
-        """Whether the figures of another window were asked for."""
+        """Whether the statistics of another window were requested."""
         return self.query.versus is not None or self.query.around is not None
 
     @cached_property
@@ -180,9 +183,10 @@ class _Asked:
         return find_earlier(self.question.snapshot, window)
 
     def choose_windows(self, server: Series) -> tuple[Window, list[Window]]:
-        """Return the window of a server, and those that it is compared with.
+        """Return the window of a server, and its comparison windows.
 
-        Raises UsageError, NotInBundleError, SnapshotError.
+        Raises UsageError if there is no comparison window, NotInBundleError if a bundle does not
+        cover a window, and SnapshotError if data are damaged.
         """
         snapshot, _, window, _ = self.question
         last = None
@@ -202,9 +206,9 @@ class _Asked:
         return compare_with_earlier(self.question.snapshot, server, *self.choose_windows(server))
 
     def describe(self) -> dict[str, Any]:
-        """Return what `stats` and `top` have in common, except the servers.
+        """Return the fields that `stats` and `top` share, except the servers.
 
-        Raises UsageError and NotInBundleError if there is no window to compare with.
+        Raises UsageError and NotInBundleError if there is no comparison window.
         """
         previous = None
         if self.is_compared and not self.query.until_last_seen and self._earlier:
@@ -225,9 +229,10 @@ class _Asked:
     def measure(
         self, server: Series, total_average: Fraction | None = None
     ) -> documents.ServerStatistics:
-        """Return the figures of a server; its share is that of a total of averages.
+        """Return the statistics of a server. Its share is relative to `total_average`.
 
-        Raises UsageError, NotInBundleError, SnapshotError.
+        Raises UsageError if there is no comparison window, NotInBundleError if a bundle does not
+        cover a window, and SnapshotError if data are damaged.
         """
         snapshot = self.question.snapshot
         found, before, change = self.compare(server)
@@ -255,7 +260,7 @@ class _Asked:
 
 
 def _find_last(snapshot: Snapshot, series: Series, until: int) -> int | None:
-    """Return the instant of the last observation of a server, or of one of a total."""
+    """Return the time of the last observation of a server, or of any server in a total."""
     servers = series.servers if isinstance(series, Total) else [series]
     found = [observations.find_last_observed_at(snapshot, one, until) for one in servers]
     return max((at for at in found if at is not None), default=None)
@@ -318,13 +323,17 @@ def rank_servers(  # noqa: PLR0913 - what a user can ask for
     reverse: bool = False,
     has_cells: bool = False,
 ) -> documents.Top:
-    """Return the statistics of the `limit` servers with the greatest values of a figure.
+    """Return the statistics of the `limit` servers with the greatest values of a statistic.
 
-    With `reverse`, those with the least values; with `is_sum`, also those of the total; with
-    `has_cells`, the averages of steps for a table. Only this figure is computed for all servers,
-    and without a total only the winners are kept in memory.
+    - `reverse`: those with the least values instead.
+    - `is_sum`: adds the total.
+    - `has_cells`: adds the averages of steps, for tables.
 
-    Raises UsageError if there is no window to compare with, NotInBundleError, SnapshotError.
+    Only this statistic is computed for all servers, and without a total only the winners are kept
+    in memory.
+
+    Raises UsageError if there is no comparison window, NotInBundleError if a bundle does not cover
+    a window, and SnapshotError if data are damaged.
     """
     asked = _Asked(question, figures, query, has_cells)
     common = asked.describe()
@@ -343,7 +352,7 @@ def rank_servers(  # noqa: PLR0913 - what a user can ask for
             for server, value in zip(batch, values, strict=True):
                 yield value is None, (value or 0) * (1 if reverse else -1), server
 
-    # Keeps the order of equal servers, which are read in the order of their ids.
+    # Ties keep their order, which is by id.
     winners = nsmallest(limit, iter_ranked(), key=lambda ranked: ranked[:2])
     whole = sum((Fraction(total, weight) for weight, total in averages.items()), Fraction())
     total = Total(question.snapshot, list(question.iter_rows())) if is_sum and count else None
@@ -360,9 +369,9 @@ def rank_servers(  # noqa: PLR0913 - what a user can ask for
 def _find_values(
     asked: _Asked, servers: Sequence[ServerRow], by: documents.TopKey, averages: Counter[int]
 ) -> list[float | None]:
-    """Return the figure of each server, by the cheapest means; None if it has none.
+    """Return the ranking value of each server, computed as cheaply as possible, or None.
 
-    For shares, adds the sums of the players of the servers to `averages`, by their weights.
+    For shares, adds the servers' player sums to `averages`, by weight.
     """
     snapshot, _, window, _ = asked.question
     if by == "change":

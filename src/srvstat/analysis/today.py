@@ -23,9 +23,9 @@ _MOST_CHANGED = 5
 
 
 def compute_today(question: Question) -> Today:
-    """Return the summary of servers as of the snapshot, whatever the window of the question.
+    """Return the summary of servers as of the snapshot's end. Ignores the window of the query.
 
-    Raises UsageError for a total above 2^53 - 1, SnapshotError.
+    Raises UsageError for a total above 2^53 - 1, and SnapshotError if data are damaged.
     """
     snapshot, zone, as_of = question.snapshot, question.zone, question.snapshot.as_of
     total = Total(snapshot, [one for one in question.servers if isinstance(one, ServerRow)])
@@ -58,7 +58,7 @@ class _Query(NamedTuple):
 
 
 class _Moment(NamedTuple):
-    """The total at an instant: how many servers it is made of, and how many are missing."""
+    """The total at an instant, with the numbers of included and missing servers."""
 
     players: int
     present: int
@@ -66,17 +66,17 @@ class _Moment(NamedTuple):
 
     @property
     def is_observed(self) -> bool:
-        """Whether enough of the servers that are expected are present."""
+        """Whether enough of the expected servers are present."""
         expected = self.present + self.missing
         return self.present > 0 and self.present / expected >= LEAST_COVERAGE
 
 
 class _Counts(NamedTuple):
-    """What a server adds to the page.
+    """A server's contribution to the summary.
 
-    `day` are its counts of yesterday and the one before, each of which lasts for `longest`. `rise`
-    is how much its average changed, if no observation is missing. `may_be_down` if it may have been
-    down since yesterday, but is not silent.
+    - `day`: its counts of yesterday, preceded by one earlier count; each lasts for `longest`.
+    - `rise`: the absolute change of its average, ignoring missing observations.
+    - `may_be_down`: whether it may have been down since yesterday, but is not silent.
     """
 
     moments: Sequence[_Moment]
@@ -108,10 +108,10 @@ def _read_counts(total: Total, server: ServerRow, query: _Query) -> _Counts:
 def _iter_moments(
     total: Total, server: ServerRow, recent: Observations, instants: Sequence[int]
 ) -> Iterator[_Moment]:
-    """Yield what a server adds to the total at instants."""
+    """Yield a server's contribution to the total at each instant."""
     snapshot = total.snapshot
     first, last = total.find_expected(server) or (snapshot.as_of + 1, -1)
-    if snapshot.covered_from is not None:  # a bundle does not have the observations before
+    if snapshot.covered_from is not None:  # a bundle lacks earlier observations
         first = snapshot.covered_from
     for at in instants:
         (times, players), usual = carry_counts(recent, Window(at - 1, at))
@@ -123,7 +123,7 @@ def _iter_moments(
 
 
 def _compare_hours(counts: Sequence[_Counts]) -> TotalPart:
-    """Compare the total now with those at the same hour of the weeks before."""
+    """Compare the current total with the totals at the same hour of the previous weeks."""
     nothing = [_Moment(0, 0, 0)] * (_WEEKS + 1)
     now, *before = (
         _Moment(*map(sum, zip(*moments, strict=True)))
@@ -163,7 +163,7 @@ def _find_changed(
     ranked = zip(total.servers, counts, strict=True)
     found: list[ChangedServer] = []
     for server, one in sorted(ranked, key=lambda ranked: (-ranked[1].rise, ranked[0].id)):
-        # With `hold`, averages are weighted by time, so all servers are compared.
+        # With `hold`, averages are weighted by time, so all servers must be compared.
         if not snapshot.is_held and (not one.rise or len(found) == _MOST_CHANGED):
             break
         figures, _, change = statistics.compare_with_earlier(snapshot, server, week, earlier)
@@ -193,7 +193,7 @@ def _find_events(
 ) -> tuple[EventPart, ...]:
     """Return the gaps and zeros that end after an instant, the newest first.
 
-    Other events need many weeks of each server.
+    Other kinds of events need many weeks of each server.
     """
     snapshot, as_of = question.snapshot, question.snapshot.as_of
     start = max(as_of - _EVENTS_MS, (snapshot.covered_from or 0) - 1)

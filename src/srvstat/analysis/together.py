@@ -1,4 +1,4 @@
-"""Compute which servers move together: the document `together`."""
+"""Compute rank correlations between servers: the document `together`."""
 
 from itertools import combinations, islice
 from math import copysign, lcm, sqrt
@@ -19,14 +19,14 @@ from srvstat.documents.document import LEAST_COVERAGE, WHOLE_SHARE
 _MOST_SERVERS = 20
 
 _LEAST_STEPS = 30
-"""Fewer steps show a correlation by chance."""
+"""The minimum number of steps; fewer correlate by chance."""
 
 
 class _Deviations(NamedTuple):
-    """How far the steps of a server are from its average at their hour of the week.
+    """The deviations of a server's steps from its average at their hour of the week.
 
-    `order` has a greater number for a greater deviation, an equal one for an equal deviation. It
-    has no meaning for steps that are not in `is_used`.
+    - `order`: ascending with the deviation; equal deviations have equal numbers. It is meaningless
+      for steps outside `is_used`.
     """
 
     server_id: str
@@ -38,7 +38,8 @@ class _Deviations(NamedTuple):
 def compute_together(question: Question, step: Step) -> Together:
     """Return the rank correlation of each pair of 2 to 20 servers, the greatest first.
 
-    Raises UsageError, SnapshotError.
+    Raises UsageError for another number of servers or too many steps, and SnapshotError if data are
+    damaged.
     """
     servers = list(islice(question.servers, _MOST_SERVERS + 1))
     if not 1 < len(servers) <= _MOST_SERVERS:
@@ -48,7 +49,7 @@ def compute_together(question: Question, step: Step) -> Together:
     hours = questions.find_hours_of_week(steps.edges[:-1], question.zone)
     found = [_find_deviations(question, server, steps, hours) for server in servers]
     pairs = [_correlate(one, other) for one, other in combinations(found, 2)]
-    # Those without a correlation are last.
+    # Missing correlations are last.
     pairs.sort(key=lambda pair: 2 if pair.correlation is None else -pair.correlation)
     return Together(**question.describe(), step=step.name, pairs=tuple(pairs))
 
@@ -56,7 +57,7 @@ def compute_together(question: Question, step: Step) -> Together:
 def _find_deviations(
     question: Question, server: Series, steps: Steps, hours: Numbers
 ) -> _Deviations:
-    """Return the deviations of whole steps, of which there is another one at the same hour."""
+    """Return the deviations of whole steps, if there is another whole step at the same hour."""
     figures = compute_figures(question.snapshot, server, question.window)
     counts = questions.count_steps(question.snapshot, server, figures, steps)
     totals, weights = counts.sum_players()
@@ -74,7 +75,8 @@ def _find_deviations(
 def _subtract_means(totals: Exact, weights: Numbers, groups: Numbers, sizes: Numbers) -> Exact:
     """Return the averages `totals / weights` minus the means of their groups, times a constant.
 
-    The constant makes them integers: it is a multiple of each weight and of the size of each group.
+    The constant is a multiple of each weight and of the size of each group, so that the results are
+    integers.
     """
     common = lcm(*set(weights.tolist()))
     multiple = lcm(*set(sizes[groups].tolist()))
@@ -87,7 +89,7 @@ def _subtract_means(totals: Exact, weights: Numbers, groups: Numbers, sizes: Num
 
 
 def _correlate(one: _Deviations, other: _Deviations) -> PairPart:
-    """Return Spearman's rank correlation of two servers, None with the reason without one."""
+    """Return Spearman's rank correlation of two servers, or None and the reason."""
     is_used = one.is_used & other.is_used
     count = int(np.count_nonzero(is_used))
     first, second = (_rank(each.order[is_used]) for each in (one, other))
@@ -104,7 +106,10 @@ def _correlate(one: _Deviations, other: _Deviations) -> PairPart:
 
 
 def _rank(order: Numbers) -> Numbers:
-    """Return twice the ranks of numbers, minus their mean; equal ones share their average rank."""
+    """Return twice the ranks of numbers, minus their mean.
+
+    Equal numbers share their average rank.
+    """
     _, positions, counts = np.unique(order, return_inverse=True, return_counts=True)
     ranks: Numbers = (2 * counts.cumsum() - counts)[positions] - len(order)
     return ranks

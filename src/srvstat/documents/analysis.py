@@ -707,10 +707,11 @@ def name_figure(aggregate: Aggregate) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HistoryQuery:
-    """What a history was asked for; observations have no aggregate.
+    """A query for a history. Raw observations have no aggregate.
 
-    `window.start` can be BEFORE_ALL. `zone` is the time zone of steps, and of the times shown.
-    `step` is the name of the steps, such as `1h` or `day`.
+    - `window`: `window.start` can be BEFORE_ALL.
+    - `zone`: the time zone of steps and of displayed times.
+    - `step`: the name of the steps, such as `1h` or `day`, or None for raw observations.
     """
 
     window: Window

@@ -216,7 +216,7 @@ _LABEL = b"srvstat manifest\0"
 
 
 class ManifestShard(Part):
-    """A shard: its file beside the manifest, its root, and the numbers of its servers and
+    """A shard: its file beside the manifest, its root, and its numbers of servers and
     observations.
     """
 
