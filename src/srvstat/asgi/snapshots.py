@@ -152,7 +152,7 @@ class ServedSnapshot:
 
     @property
     def has_rejected(self) -> bool:
-        """Whether a newer file is at the path that can't be used; the log says why."""
+        """Whether a newer file at the path can't be used. The log has the reason."""
         return self._file.has_rejected
 
     async def get_generation(self) -> Generation:

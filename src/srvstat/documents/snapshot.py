@@ -18,8 +18,9 @@ from srvstat.documents.rows import RowDocument, Rows, build_rows, derive_columns
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RowCounts:
-    """The numbers of rows in each outcome; for wide tables, the numbers of cells.
+    """The numbers of rows in each outcome.
 
+    - `unit`: `cell` for wide tables, otherwise `row`.
     - `read`: all rows except empty ones; each was kept, repeated, conflicting, rejected or skipped.
     - `withheld`: the number of servers that are not public.
     - `completed`: the number of servers whose records lacked a field, by field.
@@ -216,9 +217,7 @@ _LABEL = b"srvstat manifest\0"
 
 
 class ManifestShard(Part):
-    """A shard: its file beside the manifest, its root, and its numbers of servers and
-    observations.
-    """
+    """A shard: its file beside the manifest, its root, its numbers of servers and observations."""
 
     file: str
     root: Sha256

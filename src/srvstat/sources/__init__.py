@@ -1,1 +1,1 @@
-"""Readers of input files, one module for each format."""
+"""Readers of input files, one module per format."""

@@ -1,9 +1,9 @@
-"""Parse times and player counts by whole columns, many times as fast as one by one.
+"""Parse whole columns of times and player counts, many times faster than value by value.
 
-A column says where its texts are in bytes. They are read as words: eight bytes, of which the first
-one is the lowest. A few multiplications make eight digits a number. Texts that differ in digits
-only have one shape, and a column has few shapes. So the parts of a time are found once for each
-shape, and read from all its texts at once. The results equal those of `srvstat.sources.values`.
+A column stores offsets into a byte buffer. Texts are read as little-endian 8-byte words; a few
+multiplications convert eight digits. Texts that differ only in digits share a shape, and a column
+has few shapes. So the parts of a time are located once per shape and then read from all its texts
+at once. The results equal those of `srvstat.sources.values`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,9 +22,9 @@ from srvstat.sources import values
 from srvstat.sources.mapping import ColumnMapping
 
 EMPTY_COUNT, MALFORMED, BLANK = -1, -2, -3
-"""Instead of a count: a text such as NA or an empty one, a malformed one, an empty wide cell.
+"""Sentinels for empty texts such as NA, for malformed counts, and for empty cells of wide tables.
 
-A malformed instant is negative, too.
+A malformed instant is any negative number.
 """
 
 Words = npt.NDArray[np.uint64]
@@ -32,28 +32,28 @@ Flags = npt.NDArray[np.bool_]
 
 WORD = 8
 MARGIN = b"\n" * MAX_IDENTIFIER_LENGTH
-"""Bytes before and after the text, so that every word that is read lies within the bytes."""
+"""Padding before and after the text, so that every word read lies within the buffer."""
 
 _FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(WORD + 1)], np.uint64)
-"""The bits of the first bytes of a word, by the number of bytes."""
+"""Masks of the first n bytes of a word."""
 _LAST_DIGITS = ~_FIRST_BYTES[::-1] & np.uint64(int.from_bytes([0x0F] * WORD))
-"""The bits of the digits that are the last bytes of a word, by the number of bytes."""
+"""Masks of the digits in the last n bytes of a word."""
 
 _ZEROS, _OVER_NINE, _HIGH_BITS, _LOW_BITS = (
     np.uint64(int.from_bytes([byte] * WORD)) for byte in (ord("0"), 0x80 - 10, 0x80, 0x7F)
 )
 _MOST_DIGITS = 2 * WORD
 _LEAST = np.array([1, 0, *(10**digits for digits in range(1, _MOST_DIGITS))])
-"""The least number of so many digits; none has no digit."""
+"""The smallest number with n digits."""
 
 _MOST_WORDS = 8
 _MOST_SHAPES = 64
 _COMPACT_DIGITS = 14
-"""YYYYMMDDHHMMSS."""
+"""The number of digits of YYYYMMDDHHMMSS."""
 
 
 class Data:
-    """Bytes, or a buffer of them, to read columns from."""
+    """A byte buffer from which columns are read."""
 
     def __init__(self, text: Any) -> None:
         self.bytes = b"%b%b%b" % (MARGIN, text, MARGIN)
@@ -63,7 +63,7 @@ class Data:
 
 
 class Column(Sequence[str]):
-    """Texts, which are parts of some bytes: where each starts and ends."""
+    """Texts in a byte buffer, stored as the offsets of their starts and ends."""
 
     def __init__(self, data: Data, starts: Numbers, ends: Numbers) -> None:
         self.data = data
@@ -72,7 +72,7 @@ class Column(Sequence[str]):
 
     @classmethod
     def from_texts(cls, texts: Sequence[str]) -> "Column":
-        """Return the column of some texts."""
+        """Build a column from strings."""
         joined = "\n".join(texts)
         if joined.count("\n") >= max(len(texts), 1):
             joined = "\n".join(text.replace("\n", "\t") for text in texts)
@@ -83,7 +83,7 @@ class Column(Sequence[str]):
 
     @classmethod
     def join(cls, columns: Sequence[Sequence[str]]) -> "Column":
-        """Return the texts of some columns, one column after the other."""
+        """Concatenate columns."""
         parts = [column for column in columns if isinstance(column, Column)]
         if not parts:
             return cls.from_texts([text for column in columns for text in column])
@@ -103,11 +103,11 @@ class Column(Sequence[str]):
         return self.data.bytes[self.starts[row] : self.ends[row]].decode()
 
     def take(self, rows: Numbers | Flags) -> "Column":
-        """Return the texts of some rows."""
+        """Return the texts of the given rows."""
         return Column(self.data, self.starts[rows], self.ends[rows])
 
     def read_words(self, count: int) -> Words:
-        """Return the first words of each text, in rows of words; zeros follow the text."""
+        """Return the first words of each text, one array row per word, padded with zeros."""
         widths = self.ends - self.starts
         words = np.empty((count, len(widths)), np.uint64)
         for number, start in enumerate(range(0, count * WORD, WORD)):
@@ -116,7 +116,7 @@ class Column(Sequence[str]):
         return words
 
     def parse_digits(self) -> Numbers:
-        """Return integers of at most 16 digits, without leading zeros; -1 for any other text."""
+        """Parse integers of up to 16 digits without leading zeros. Any other text becomes -1."""
         widths = self.ends - self.starts
         is_digits = widths <= _MOST_DIGITS
         widths = np.minimum(widths, _MOST_DIGITS)
@@ -129,7 +129,7 @@ class Column(Sequence[str]):
         return np.where(is_digits, numbers, -1)
 
     def _parse_last_digits(self, ends: Numbers, counts: Numbers, is_digits: Flags) -> Numbers:
-        """Return the numbers of the last bytes, at most eight, and clear flags of other bytes."""
+        """Parse the last bytes before `ends`, at most eight, and clear the flags of non-digits."""
         unused = (8 * (WORD - counts)).view(np.uint64)  # numpy shifts by 64 bits to 0
         digits = ((self.data.words[ends - WORD] ^ _ZEROS) >> unused) << unused
         is_digits &= ((digits + _OVER_NINE) | digits) & _HIGH_BITS == 0
@@ -140,20 +140,20 @@ HASH_FACTORS = np.array(
     [pow(0x9E3779B97F4A7C15, 1 + at, 1 << 64) for at in range(MAX_IDENTIFIER_LENGTH // WORD)],
     np.uint64,
 )
-"""What the words of a text are multiplied by for its hash."""
+"""The factors by which the words of a text are multiplied to hash it."""
 
 _SLOT_BITS = 16
 _SLOT_SHIFT = np.uint64(64 - _SLOT_BITS)
 
 
 def number_texts(texts: Sequence[str]) -> tuple[list[str], Numbers]:
-    """Return the different texts in their order, and the position among them of each text.
+    """Return the distinct texts in order of appearance, and each text's index among them.
 
-    Short texts in bytes are found by a hash of their words and compared, so that equal hashes can't
-    merge two texts.
+    Short texts in a `Column` are found by a hash of their words and then compared, so a hash
+    collision can't merge two texts.
     """
     rows = np.arange(len(texts))
-    firsts = rows  # with the same text
+    firsts = rows  # the first row with the same text
     if isinstance(texts, Column):
         widths = texts.ends - texts.starts
         count = -(-min(int(widths.max(initial=1)), MAX_IDENTIFIER_LENGTH) // WORD)
@@ -172,9 +172,9 @@ def number_texts(texts: Sequence[str]) -> tuple[list[str], Numbers]:
 
 
 class _Shape(NamedTuple):
-    """Rows of texts that differ in digits only, the first text, and the words of all texts.
+    """Rows whose texts differ only in digits, with the first text and the words of all texts.
 
-    Of several columns, the texts are joined; each but the last one is filled to whole words.
+    The texts of several columns are joined; all but the last are padded to whole words.
     """
 
     rows: Numbers
@@ -182,11 +182,11 @@ class _Shape(NamedTuple):
     words: Words
 
     def read_number(self, start: int, end: int) -> Numbers:
-        """Return the numbers between two positions of each text."""
+        """Return the number between two positions of each text."""
         found: Numbers = np.zeros(1, np.int64)
         for number in range(start // WORD, (end + WORD - 1) // WORD):
             first, last = max(start - number * WORD, 0), min(end - number * WORD, WORD)
-            # The digits become the last bytes, and those before them zeros.
+            # Shift the digits to the end of the word and zero what precedes them.
             digits = (self.words[number] << np.uint64(8 * (WORD - last))) & _LAST_DIGITS[
                 last - first
             ]
@@ -195,7 +195,7 @@ class _Shape(NamedTuple):
 
 
 def _iter_shapes(columns: Sequence[Column], rows: Numbers) -> Iterator[_Shape]:
-    """Yield the rows of columns by shape; those that remain have long texts, or too many shapes."""
+    """Yield the rows by shape, except rows with long texts and those beyond the limit of shapes."""
     columns = [column.take(rows) for column in columns]
     widths = [int((column.ends - column.starts).max(initial=0)) for column in columns]
     counts = [-(-width // WORD) for width in widths]
@@ -231,7 +231,7 @@ def _join_digits(digits: Words) -> Numbers:
 
 
 def parse_times(columns: Sequence[Column], mapping: ColumnMapping) -> Numbers:
-    """Return the instants of one or two columns, which are joined; negative where malformed."""
+    """Parse the times in one column, or in two that are joined. Malformed times become negative."""
     instants: Numbers = np.full(len(columns[0].starts), MALFORMED)
     if mapping.time_format in {None, values.DAY_FIRST, values.MONTH_FIRST}:
         if len(columns) == 1:
@@ -309,13 +309,13 @@ def _read_times(shape: _Shape, form: values.TimeForm, mapping: ColumnMapping) ->
 
 @lru_cache
 def _find_first_days() -> Numbers:
-    """Return the first day of each month from 1970 to 10000 as days since 1970."""
+    """Return the first day of each month from 1970 to 10000, in days since 1970."""
     months = np.arange(12 * (10_000 - 1970) + 1).astype("M8[M]")
     return months.astype("M8[D]").astype(np.int64)
 
 
 def parse_counts(column: Column, mapping: ColumnMapping) -> Numbers:
-    """Return the player counts of a column, or EMPTY_COUNT, or MALFORMED."""
+    """Return the player counts of a column, with EMPTY_COUNT and MALFORMED as sentinels."""
     counts = column.parse_digits()
     counts[(counts < 0) | (counts > values.MAX_PLAYERS)] = MALFORMED
     if mapping.is_strict:

@@ -1,7 +1,7 @@
-"""Read observations as CSV, in our own form or under a mapping.
+"""Read observations from CSV, in our own form or with a mapping.
 
-Our own form has the header `serverId,observedAt,players` and quotes as in RFC 4180. Under a
-mapping, the delimiter is recognized, and a file may be wide, have comments, or lack a header.
+Our own form has the header `serverId,observedAt,players` and quotes as in RFC 4180. With a mapping,
+the delimiter is detected, and a file may be wide, contain comments, or lack a header.
 """
 
 import csv
@@ -34,7 +34,7 @@ _DELIMITERS = {
     "~": "CSV with tildes",
     " ": "columns between spaces",
 }
-"""The forms of text, by the delimiter."""
+"""The names of the text formats, by delimiter."""
 
 _SAMPLE_CELLS = 300_000
 _PEEKED_CHARACTERS = 5_000
@@ -42,10 +42,13 @@ _UNIX_TIME = re.compile(r"1[0-9]{9}(?:[0-9]{3}){0,3}(?:\.[0-9]*)?")
 _SPACES = re.compile(r"[ \t]+")
 _COMMENT = "#"
 _TITLE = re.compile(r'(?:"[^"]*"|[^",;\t]*)(?:,{2,}|;{2,}|\t{2,})')
-"""Matches a line of a spreadsheet above its header: one field, and others that are empty."""
+"""Matches a spreadsheet's title line above the header: one field followed by empty ones."""
 
 _LONGEST_RECORD = 65_536
-"""No valid field has a line break, so a quote that stays open for longer is an error."""
+"""The maximum size of a record that spans lines.
+
+No valid field has a line break, so a quote that stays open for longer is an error.
+"""
 
 _QUOTE, _NEWLINE = ord('"'), ord("\n")
 
@@ -53,9 +56,9 @@ _Lines = list[tuple[int, str]]
 
 
 def read(source: Source) -> Iterator[Batch]:
-    """Read the observations of a source, a block at a time.
+    """Read the observations of a source, block by block.
 
-    Raises SourceError for a wrong header and as `Source.read_blocks` does.
+    Raises SourceError if the header is wrong, and as `Source.read_blocks` does.
     """
     is_strict = source.mapping.is_strict
     start = _read_own_header(source) if is_strict else _read_start(source, is_sample=False)
@@ -74,7 +77,7 @@ def read(source: Source) -> Iterator[Batch]:
 def read_sample(source: Source) -> tables.Sample:
     """Return the first rows of a source, without those that have another number of fields.
 
-    Raises SourceError.
+    Raises SourceError if the source can't be read.
     """
     start = _read_start(source, is_sample=True)
     source = replace(source, mapping=ColumnMapping())
@@ -94,13 +97,13 @@ def read_sample(source: Source) -> tables.Sample:
 
 
 class _Form:
-    """The form of records whose fields are separated by a delimiter."""
+    """The syntax of records whose fields are separated by a delimiter."""
 
     def __init__(self, delimiter: str) -> None:
         self.delimiter = delimiter
 
     def split_fields(self, text: str) -> list[str] | None:
-        """Return the fields of a record without their quotes, or None if it is not a record."""
+        """Return the unquoted fields of a record, or None if the text is not a record."""
         if self.delimiter == " ":
             text = _SPACES.sub(" ", text.strip())
         if '"' not in text:
@@ -112,11 +115,11 @@ class _Form:
         return fields
 
     def split_header(self, text: str) -> list[str]:
-        """Return the names of columns, without the spaces around them."""
+        """Return the column names without surrounding spaces."""
         return [name.strip(" ") for name in self.split_fields(text) or ()]
 
     def normalize(self, block: TextBlock) -> TextBlock:
-        """Return a block with one delimiter between fields, of which several spaces are one."""
+        """Replace runs of spaces by one space if the delimiter is a space."""
         if self.delimiter != " ":
             return block
         lines = (_SPACES.sub(" ", line.strip()) for line in block.text.split("\n"))
@@ -124,7 +127,7 @@ class _Form:
 
 
 class _Start(NamedTuple):
-    """The form of a file, its columns, the line that names them, and the blocks of its rows."""
+    """The syntax of a file, its columns, the line of the header, and the blocks of its rows."""
 
     form: _Form
     names: Sequence[str]
@@ -132,9 +135,9 @@ class _Start(NamedTuple):
     blocks: Iterator[TextBlock]
 
     def is_ignored(self, source: Source, line: int, text: str, wanted: Sequence[str]) -> bool:
-        """Return whether a line is a comment, has no values, or repeats the wanted columns.
+        """Return whether a line is a comment, has no values, or repeats the header.
 
-        Raises SourceError for the header of another table.
+        Raises SourceError if the line is the header of another table.
         """
         if source.mapping.is_strict:
             return not text
@@ -148,7 +151,7 @@ class _Start(NamedTuple):
         return True
 
     def describe_problem(self, text: str, fields: Sequence[str] | None) -> str:
-        """Return why a text is not a record with a field for each column."""
+        """Explain why a text is not a record with one field per column."""
         if fields is not None:
             return f"must have {len(self.names)} fields, not {len(fields)}"
         if text.count('"') % 2:
@@ -157,14 +160,14 @@ class _Start(NamedTuple):
 
 
 def _find_first_line(source: Source, expected: str) -> tuple[TextBlock, Iterator[TextBlock]]:
-    """Return the block from the first line on that is not empty, and the blocks after it.
+    """Return the block that starts at the first nonempty line, and the blocks after it.
 
     Raises SourceError if all lines are empty, and as `Source.read_blocks` does.
     """
-    # A row of CSV that is cut off may look complete.
+    # A truncated CSV row may look complete.
     blocks = source.read_blocks(warn_if_unended=True)
     for block in blocks:
-        # Old spreadsheets end lines with CR only, so the text is one line.
+        # Old spreadsheets end lines with CR only, so the text is a single line.
         is_one = "\n" not in block.text
         lines = block.text.replace("\r", "\n" if is_one else "\r").split("\n")
         at = next((at for at, line in enumerate(lines) if line.removesuffix("\r")), None)
@@ -176,7 +179,7 @@ def _find_first_line(source: Source, expected: str) -> tuple[TextBlock, Iterator
 def _read_own_header(source: Source) -> _Start:
     """Read the header of our own form.
 
-    Raises SourceError for another header.
+    Raises SourceError if the header differs.
     """
     block, blocks = _find_first_line(source, f"the header {_HEADER_TEXT}")
     text, _, rest = block.text.partition("\n")
@@ -194,12 +197,12 @@ def _read_own_header(source: Source) -> _Start:
 
 
 def _read_start(source: Source, *, is_sample: bool) -> _Start:
-    """Recognize the delimiter, and find the header: a line, the last comment before it, or none.
+    """Detect the delimiter and the header: the first line, the last comment before it, or none.
 
     The columns of a file without a header are numbered from 1. A sample has a header unless its
-    first line has a time; the wanted columns of a mapping tell it otherwise.
+    first line contains a time. Otherwise the columns that the mapping names decide.
 
-    Raises SourceError as `_find_first_line`.
+    Raises SourceError as `_find_first_line` does, and if the text contains NUL bytes.
     """
     block, blocks = _find_first_line(source, "a header")
     if "\0" in block.text:
@@ -242,23 +245,23 @@ def _read_start(source: Source, *, is_sample: bool) -> _Start:
 def _recognize_form(
     delimiters: Sequence[str], lines: Sequence[str], wanted: Sequence[str]
 ) -> _Form:
-    """Return the form with most wanted columns, lines that agree, and fields, in this order."""
+    """Return the syntax with the most wanted columns, then consistent lines, then fields."""
 
     def rate(form: _Form) -> tuple[int, int, int]:
         texts = form.normalize(TextBlock(1, "\n".join(lines))).text.split("\n")
         widths = [len(form.split_fields(text) or ()) for text in texts]
-        # A delimiter may end each line but the header.
+        # Lines may end with a delimiter that the header lacks.
         agreeing = sum(abs(width - widths[0]) <= 1 for width in widths) if widths[0] > 1 else 0
         return len({*wanted} & {*form.split_header(texts[0])}), agreeing, widths[0]
 
     rated = [(rate(form), form) for form in map(_Form, delimiters)]
-    # Spaces are in times, too.
+    # Times contain spaces, too.
     rated = [each for each in rated if each[1].delimiter != " " and each[0][1]] or rated
     return max(rated, key=itemgetter(0))[1]
 
 
 def _is_time(text: str) -> bool:
-    """Return whether a field is a day or a Unix time, which no column is called."""
+    """Return whether a field is a date or a Unix time, and so not a column name."""
     try:
         return bool(_UNIX_TIME.fullmatch(text)) or (
             "day" in find_time_form(text, Forms(time_format=DAY_FIRST)).spans
@@ -268,16 +271,16 @@ def _is_time(text: str) -> bool:
 
 
 def _fit_names(names: list[str], fields: Sequence[str]) -> list[str]:
-    """Return the names of columns if a delimiter ends the header only, or the rows only."""
+    """Adjust the column names if only the header, or only the rows, end with a delimiter."""
     if len(fields) == len(names) + 1 and not fields[-1]:
         return [*names, ""]
     return names[:-1] if len(fields) == len(names) - 1 and not names[-1] else names
 
 
 def _parse_plain(source: Source, start: _Start, block: TextBlock) -> Batch | None:
-    """Parse the rows of a block from their bytes.
+    """Parse the rows of a block as bytes.
 
-    Returns None if a row has another number of fields, or quotes inside of a field.
+    Returns None if a row has a different number of fields, or quotes within a field.
     """
     text = f"{block.text}\n"
     text = text.replace("\r\n", "\n") if "\r" in text else text
@@ -317,11 +320,10 @@ def _parse_plain(source: Source, start: _Start, block: TextBlock) -> Batch | Non
 def _parse_lines(
     source: Source, start: _Start, lines: _Lines, *, is_end: bool
 ) -> tuple[Batch, _Lines]:
-    """Parse records one by one; return also the last lines, whose quote may still be closed.
+    """Parse records one by one, and return also the last lines if their quote is still open.
 
-    A quote that is never closed costs its own line only. Read literally, RFC 4180 would make the
-    rest of the file one record. So several lines are a record only if they are well-formed
-    together.
+    An unclosed quote affects only its own line. Strict RFC 4180 would turn the rest of the file
+    into one record, so several lines form a record only if they are well-formed together.
     """
     wanted = tables.list_wanted(source.mapping, start.names)
     found: list[tuple[int, str, list[str]]] = []
@@ -351,7 +353,8 @@ def _split_record(
 ) -> tuple[int | None, str, list[str] | None]:
     """Return the number of lines of a record, its text and its fields.
 
-    The number is None if the lines end before a quote does. Without fields, one line is malformed.
+    The number is None if the lines end within a quote. The fields are None if the line is
+    malformed.
     """
     first = lines[start][1].removesuffix("\r")
     fields = form.split_fields(first)

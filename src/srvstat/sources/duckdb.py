@@ -1,7 +1,7 @@
-"""Read observations from a DuckDB database, or from a query over any of DuckDB's readers.
+"""Read observations from a DuckDB database, or from a query over any DuckDB reader.
 
-A database may be a stranger's, and its views can read any file. So it is opened without access to
-other files. A query without a database is the user's own and may read files.
+A database may be untrusted, and its views can read any file, so it is opened without access to
+other files. A query without a database comes from the user and may read files.
 """
 
 import tempfile
@@ -20,7 +20,7 @@ from srvstat.sources.tables import SAMPLE_ROWS, Sample, build_own_sample, check_
 from srvstat.sources.values import is_utf8
 
 _MEMORY_LIMIT = "512MB"
-"""Sorting more rows than fit uses temporary files."""
+"""Sorts that exceed this limit use temporary files."""
 
 _ISOLATION = ("SET enable_external_access = false", "SET lock_configuration = true")
 
@@ -31,9 +31,9 @@ _NO_FILES = (
 
 
 def read(source: Source) -> Iterator[Batch]:
-    """Read the rows of a query, or of the table `observations`, in the order of DuckDB.
+    """Read the rows of a query, or of the table `observations`, in DuckDB's order.
 
-    Nothing is written, and no extension of DuckDB is installed.
+    Nothing is written, and no DuckDB extension is installed.
 
     Raises SourceError if the database can't be read, or if the query fails.
     """
@@ -53,7 +53,7 @@ def read(source: Source) -> Iterator[Batch]:
 def read_sample(source: Source) -> Sample:
     """Return the first rows of a query or table.
 
-    Raises SourceError.
+    Raises SourceError if the database can't be read, or if the query fails.
     """
     with _open_database(source) as connection:
         rows = connection.sql(f"FROM ({_check_query(source, connection)}\n) LIMIT {SAMPLE_ROWS}")
@@ -69,12 +69,12 @@ def _open_database(source: Source) -> Iterator["duckdb.DuckDBPyConnection"]:
             with closing(_connect(source, folder)) as connection:
                 yield connection
         except (duckdb.Error, pa.ArrowException, OSError) as error:
-            # While rows are fetched, Arrow raises its own errors, with DuckDB's messages.
+            # While rows are fetched, Arrow raises its own errors with DuckDB's messages.
             raise SourceError(f"{source.title}: {_explain(source, error)}") from None
 
 
 def _connect(source: Source, folder: str) -> "duckdb.DuckDBPyConnection":
-    """Connect to the database of a source, with a folder for temporary files."""
+    """Connect to a source's database, with a folder for temporary files."""
     if not source.is_in_memory:
         source.check_regular()
         if not is_utf8(source.name):
@@ -87,19 +87,20 @@ def _connect(source: Source, folder: str) -> "duckdb.DuckDBPyConnection":
     }
     connection = duckdb.connect(source.name, read_only=not source.is_in_memory, config=config)
     connection.execute("SET enable_progress_bar = false")
-    # DuckDB applies a config in any order, and without external access there is no other folder.
+    # These are set after connecting, because DuckDB applies a config in any order, and without
+    # external access it can't use the temporary folder.
     for option in () if source.is_in_memory else _ISOLATION:
         connection.execute(option)
     return connection
 
 
 def _check_query(source: Source, connection: "duckdb.DuckDBPyConnection") -> str:
-    """Return the query of a source, which must be one SELECT statement.
+    """Return the query of a source, which must be a single SELECT statement.
 
-    Raises SourceError.
+    Raises SourceError if it is not, and if it is not UTF-8.
     """
     query = build_query(source)
-    # A syntax error is reported here, without the query around it that is ours.
+    # Reports syntax errors here, without the query that we wrap around it.
     statements = connection.extract_statements(query)
     if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
         raise SourceError(f"{source.title}: must be one SELECT statement")
@@ -128,7 +129,7 @@ def _fetch(
 
 
 def _explain(source: Source, error: Exception) -> str:
-    """Return the reason of an error in one line, without the excerpt of the query."""
+    """Return the reason of an error in one line, without the query excerpt."""
     if isinstance(error, duckdb.PermissionException) and not source.is_in_memory:
         return _NO_FILES
     if isinstance(error, duckdb.CatalogException) and source.query is None:

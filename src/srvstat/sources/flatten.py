@@ -1,10 +1,10 @@
-"""Turn decoded JSON of any form into rows of text.
+"""Turn decoded JSON of any structure into rows of text.
 
-A row has the scalars of an object by their paths, such as `stats.online.now`, or of an array
-by their positions, from 1. An array, or an object that is used as a map, has a row for each of its
-values; the scalars around it are columns, too, and so is the key, as `key` or `time`. An object can
-also have several such tables: rows are of the one that has the wanted columns, else of the one that
-looks most like times and counts.
+An object becomes a row whose columns are the paths of its scalars, such as `stats.online.now`. The
+columns of an array of scalars are numbered from 1. An array, or an object used as a map, has a row
+for each value; the surrounding scalars become columns, and so does the map's key, as `key` or
+`time`. If an object contains several such tables, the one with the wanted columns is read, or else
+the one that looks most like times and counts.
 """
 
 import re
@@ -23,7 +23,7 @@ Row = dict[str, str]
 
 _PROBE = 20
 _MAX_POSITIONS = 4
-"""A longer array of scalars in an object, such as the names of players, is not a column."""
+"""The maximum length of a scalar array that becomes columns."""
 _MAX_KEYS = 200
 _MAX_DEPTH = 8
 
@@ -40,24 +40,24 @@ _WRAPPERS = {
     *("players", "counts", "observations", "samples", "metrics", "stats", "servers", "games"),
     *("hourly", "daily", "chart", "frames", "meta", "metadata", "info", "d"),
 }
-"""Keys that name what is in them, and no server."""
+"""Keys that describe their content rather than name a server."""
 
 _STARTS, _STEPS = ("start", "from", "begin", "pointStart"), ("step", "interval", "pointInterval")
 
 
 class FlattenError(ValueError):
-    """A value has no rows that could be right."""
+    """A value can't be turned into rows unambiguously."""
 
 
 def find_items(document: Any) -> Sequence[Any]:
-    """Return the values of a document that have rows: of an array, of a map, or the document."""
+    """Return the values that become rows: those of an array or map, or the document itself."""
     if isinstance(document, list):
         return document
     return (isinstance(document, dict) and _list_map(document)) or [document]
 
 
 def _repeat_entity(items: Sequence[Any]) -> Sequence[Any]:
-    """Repeat the name of the entity, which Home Assistant gives to the first state only."""
+    """Repeat the entity's name, which Home Assistant writes in the first state only."""
     if not isinstance(items[0], dict) or "entity_id" not in items[0]:
         return items
     entity = {"entity_id": items[0]["entity_id"]}
@@ -70,11 +70,12 @@ def expand(
     wanted: Collection[str] | None = None,
     depth: int = _MAX_DEPTH,
 ) -> list[tuple[int, Row]]:
-    """Return the rows of items, each with the position of its item.
+    """Return the rows of items, each with its item's index.
 
-    Without wanted columns, the rows are a sample. `depth` is how many tables may be in each other.
+    - `wanted`: the columns to find, or None for a sample.
+    - `depth`: how deep tables may be nested.
 
-    Raises FlattenError.
+    Raises FlattenError if a table can't be read unambiguously.
     """
     found = [_find_plain(item) or _flatten(item, mapping) for item in items]
     if wanted is None and any(
@@ -105,7 +106,7 @@ def expand(
 
 
 def cut(value: Any, most: int) -> Any:
-    """Return about the first `most` rows of a value, as even parts of its arrays and maps.
+    """Return about the first `most` rows of a value, shared out evenly among its arrays and maps.
 
     Raises FlattenError if the value is nested too deeply.
     """
@@ -125,7 +126,7 @@ def _cut(value: Any, most: int) -> Any:
 
 
 def split(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    """Split items into parts that have about so many items, with those in their arrays."""
+    """Split items into chunks of about `size` items, counting the items of their arrays."""
     start = count = 0
     for end, item in enumerate(items, 1):
         members = item.values() if isinstance(item, dict) else ()
@@ -136,16 +137,16 @@ def split(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
 
 
 def find_row(value: Any, mapping: ColumnMapping) -> Row | None:
-    """Return the only row of a value; None if there is a table in it.
+    """Return the only row of a value, or None if the value contains a table.
 
-    Raises FlattenError.
+    Raises FlattenError if a table can't be read unambiguously.
     """
     row, parts = _flatten(value, mapping)
     return None if parts else row
 
 
 class _Flat(NamedTuple):
-    """The columns of a row, and the items of the tables in it, by their paths."""
+    """The columns of a row, and the items of the tables within it, by path."""
 
     row: Row
     parts: dict[str, Sequence[Any]]
@@ -156,7 +157,7 @@ _POSITIONS = [*map(str, range(1, 101))]
 
 
 def _find_plain(item: Any) -> _Flat | None:
-    """Return an item if it has texts only. Most have, and take several times as long without."""
+    """Return an item that contains only text, or else None. A fast path for the common case."""
     kind = type(item)
     if kind is dict and {*map(type, item.values())} == {str}:
         return _Flat(item, _NO_PARTS)
@@ -178,7 +179,10 @@ def _flatten(item: Any, mapping: ColumnMapping) -> _Flat:
 
 
 def _add_object(found: _Flat, value: Mapping[str, Any], path: str, mapping: ColumnMapping) -> None:
-    """Add the members of an object to a row and its parts. A key with a point beats a path."""
+    """Add an object's members to a row.
+
+    A literal key that contains a point takes precedence over a path.
+    """
     columns = _list_columns(value)
     if columns:
         found.parts[path] = columns.items
@@ -202,10 +206,10 @@ def _add_object(found: _Flat, value: Mapping[str, Any], path: str, mapping: Colu
 
 
 def _list_map(value: Mapping[str, Any], least: int = 1) -> Sequence[Any] | None:
-    """Return the members of a map as objects with their key; None for any other object.
+    """Return a map's members as objects with their key, or None if the object is not a map.
 
-    A map has the same in all of its members, or times as keys. `least` is how many members show
-    that.
+    A map's members all have the same form, or its keys are times; `least` is the minimum number of
+    members.
     """
     values = [*value.values()]
     if not values:
@@ -231,16 +235,16 @@ def _list_map(value: Mapping[str, Any], least: int = 1) -> Sequence[Any] | None:
 
 
 class _Columns(NamedTuple):
-    """The rows of an object that has a table of its own, and the keys of that table."""
+    """The rows of an object that is itself a table, and the keys that the table occupies."""
 
     items: Sequence[Any]
     keys: Collection[str]
 
 
 def _list_columns(value: Mapping[str, Any]) -> _Columns | None:
-    """Return the rows of an object with names of columns and rows, or with columns as arrays.
+    """Return the table in an object: column names with rows, arrays as columns, or equal steps.
 
-    Raises FlattenError.
+    Raises FlattenError if the columns have different lengths, or if the steps are ambiguous.
     """
     names = value.get("columns")
     key = next((key for key in ("values", "rows", "data") if isinstance(value.get(key), list)), "")
@@ -287,16 +291,17 @@ def _list_steps(
 
 
 def _list_times(start: str, step: str, count: int) -> list[str]:
-    """Return so many times in steps from a start: numbers of one unit, or ISO 8601 and seconds.
+    """Return `count` times at equal steps: numbers in one unit, or ISO 8601 plus seconds.
 
-    Raises FlattenError for a start or a step that could mean something else.
+    Raises FlattenError if the start or the step is ambiguous.
     """
     with suppress(ValueError, OverflowError):
         number = int(step)
         if is_time(start) and start.isdigit() and len(start) != len("YYYYMMDD"):
             return [str(int(start) + number * at) for at in range(count)]
         first = datetime.fromisoformat(start)
-        # No number of milliseconds that is whole seconds divides the seconds of a day.
+        # The step must be in seconds: a whole number of seconds in milliseconds never divides
+        # 86,400.
         if first.tzinfo is not None and number and DAY_MS // 1000 % number == 0:
             return [str(first + timedelta(seconds=number * at)) for at in range(count)]
     raise FlattenError(
@@ -306,9 +311,9 @@ def _list_times(start: str, step: str, count: int) -> list[str]:
 
 
 def _check_lengths(lists: Mapping[str, Sequence[Any]], first: str) -> int:
-    """Return the length of some arrays.
+    """Return the common length of some arrays.
 
-    Raises FlattenError if they differ.
+    Raises FlattenError if the lengths differ.
     """
     for key, each in lists.items():
         if len(each) != len(lists[first]):
@@ -324,7 +329,7 @@ def _transpose(lists: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 def _find_indexed(value: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
-    """Return the columns that pandas writes as objects with the numbers of rows as keys."""
+    """Return the columns that pandas writes as objects keyed by row number."""
     return {
         key: [*each.values()]
         for key, each in value.items()
@@ -339,7 +344,7 @@ def _choose_parts(
     missing: Collection[str] | None,
     depth: int,
 ) -> list[str]:
-    """Return the paths of the tables to read: one, and those with the same columns."""
+    """Return the paths of the tables to read: the best one, and those with the same columns."""
     if missing is not None and not missing:
         return []
     own = [row for row, _ in found[:_PROBE]]
@@ -374,21 +379,21 @@ def _choose_parts(
 
 
 def _look(rows: Sequence[Row]) -> tuple[bool, bool]:
-    """Return whether some rows have a time, and whether they have another number."""
+    """Return whether the rows have a time and a second number."""
     values = [value for row in rows for value in row.values()]
     times = [value for value in values if is_time(value)]
     return bool(times), any(is_number(value) and not is_time(value) for value in values)
 
 
 def _rename(name: str, outer: Collection[str], path: str) -> str:
-    """Return the name of a column of a table in a row that has other columns."""
+    """Return the name of a table's column in a row that also has the columns around the table."""
     if name not in outer or _is_below(name, path):
         return name
     return f"{path}.{name}" if path else f"{name}2"
 
 
 def _strip(names: Collection[str] | None, path: str) -> Collection[str] | None:
-    """Return the names that the columns of a table may have before they were renamed."""
+    """Return the names that a table's columns may have had before they were renamed."""
     if names is None:
         return None
     return {*names, *(name.removeprefix(f"{path}.").removesuffix("2") for name in names)}
@@ -399,7 +404,7 @@ def _is_below(name: str, path: str) -> bool:
 
 
 def _name_column(value: Any) -> str:
-    """Return the name of a column, which Grafana writes as an object with its text."""
+    """Return the name of a column, which Grafana writes as an object."""
     return (
         _format(value.get("text", value.get("name"))) if isinstance(value, dict) else _format(value)
     )
@@ -425,7 +430,7 @@ def is_number(text: str) -> bool:
 
 
 def _format(value: Any) -> str:
-    """Return the text of a scalar; numbers are text already."""
+    """Return the text of a scalar. Numbers are already text."""
     if isinstance(value, str):
         return value
     return "" if value is None else str(value).lower()

@@ -1,10 +1,10 @@
-"""Read JSON: observations as NDJSON, one object a line, and as documents of any form.
+"""Read JSON: observations as NDJSON, and documents of any structure.
 
-Our own form of NDJSON has the keys `serverId`, `observedAt` and `players`, and no other. A mapping
-names the keys of other objects, or the paths of keys, as `flatten` does.
+Our own form of NDJSON has the keys `serverId`, `observedAt` and `players`, and no others. A mapping
+names the keys of other objects, or the paths that `flatten` gives them.
 
-Most values of a file differ in their strings and numbers only. A regular expression that is made of
-one of them finds the others in half of the time that decoding takes.
+Most values of a file differ only in their strings and numbers. A regular expression derived from
+one of them extracts the others in half the time of decoding.
 """
 
 import re
@@ -27,20 +27,20 @@ OTHER_KEYS = "must be an object with the keys serverId, observedAt and players"
 """The reason to reject a row in the strict form."""
 
 AS_INTEGER = "written as an integer"
-"""How the reason for a count ends in the strict form."""
+"""The end of the reason to reject a count in the strict form."""
 
 _END = "\x1e"
-"""Ends each value of a text; JSON has no such character."""
+"""Ends each value of a text. JSON can't contain this character."""
 
 _ITEMS = 20_000
-"""About so many items are made rows at once, which take much more memory than their text."""
+"""The approximate number of items expanded at once. Rows take much more memory than their text."""
 _ROWS_PER_TABLE = 10_000
 
 
 def read(source: Source) -> Iterator[Batch]:
-    """Read the observations of NDJSON, a block at a time.
+    """Read the observations of NDJSON, block by block.
 
-    Raises SourceError as `Source.read_blocks` does, and if keys of the mapping are missing.
+    Raises SourceError as `Source.read_blocks` does, and if the mapping's keys are missing.
     """
     regular, rows = _Regular(source.mapping), _Rows(source.mapping)
     for block in source.read_blocks():
@@ -50,7 +50,7 @@ def read(source: Source) -> Iterator[Batch]:
 def read_sample(source: Source) -> Sample:
     """Return the first rows of NDJSON.
 
-    Raises SourceError.
+    Raises SourceError if the source can't be read.
     """
     lines = [*islice(source.read_lines(), SAMPLE_ROWS + 1)]
     values, rejects = _decode_lines(lines[:SAMPLE_ROWS], _get_decoder(source.mapping))
@@ -60,10 +60,10 @@ def read_sample(source: Source) -> Sample:
 
 
 def read_document(source: Source) -> Iterator[Batch]:
-    """Read the observations of a document; the place of a row is its number.
+    """Read the observations of a document. The place of a row is its number.
 
-    Raises SourceError if the source can't be read or is not JSON, if another document than an array
-    is too long, or if keys of the mapping are missing.
+    Raises SourceError if the source can't be read, is not JSON, is too long and not an array, or
+    lacks keys of the mapping.
     """
     rows = _Rows(source.mapping)
     place = 1
@@ -74,12 +74,12 @@ def read_document(source: Source) -> Iterator[Batch]:
 
 
 def read_document_sample(source: Source) -> Sample:
-    """Return the first rows of a document, in the same time whatever its length.
+    """Return the first rows of a document, in a time that does not depend on its length.
 
-    Raises SourceError.
+    Raises SourceError if the source can't be read or is not JSON.
     """
     found: list[flatten.Row] = []
-    # The beginning of arrays of times and counts, one after the other, has no counts.
+    # A prefix of parallel arrays may contain only times and no counts.
     for characters in (_WHOLE_CHARACTERS, _MAX_CHARACTERS):
         values, is_whole = _Document(source, source.mapping.write_number).read_prefix(characters)
         items = _find_items(values)
@@ -99,7 +99,7 @@ def read_document_sample(source: Source) -> Sample:
 
 
 def read_values(source: Source, convert_number: Callable[[str], Any] | None = str) -> list[Any]:
-    """Return the documents of a source, which follow each other; numbers are text by default.
+    """Return the concatenated documents of a source. By default numbers are text.
 
     Raises SourceError if the source can't be read, is empty or too long, or is not JSON.
     """
@@ -107,9 +107,9 @@ def read_values(source: Source, convert_number: Callable[[str], Any] | None = st
 
 
 def read_first_values(source: Source) -> tuple[list[Any], bool]:
-    """Return the documents of a source or, if it is long, their beginning; and whether it is all.
+    """Return the documents of a source, or the beginning if it is long, and whether that is all.
 
-    Raises SourceError as `read_values`.
+    Raises SourceError as `read_values` does.
     """
     return _Document(source).read_prefix(_WHOLE_CHARACTERS)
 
@@ -134,7 +134,7 @@ def _read_lines(source: Source, block: TextBlock, regular: "_Regular", rows: "_R
 def _expand_lines(
     rows: "_Rows", values: Sequence[tuple[int, str, Any]], rejects: list[Reject]
 ) -> list[tuple[int, flatten.Row]]:
-    """Return the rows of the values of lines, each with the position of its line; add rejects."""
+    """Return the rows of the lines' values, each with its line's index, and add rejects."""
     with suppress(FlattenError):
         return rows.expand([value for *_, value in values])
     found: list[tuple[int, flatten.Row]] = []
@@ -162,7 +162,7 @@ def _build_table(rows: Sequence[flatten.Row]) -> Table:
 
 
 class _Rows:
-    """Makes rows of values, with the columns that a mapping names."""
+    """Turns values into rows with the columns that a mapping names."""
 
     def __init__(self, mapping: ColumnMapping, *, is_sample: bool = False) -> None:
         self._mapping = mapping
@@ -174,7 +174,7 @@ class _Rows:
     def expand(self, values: Sequence[Any]) -> list[tuple[int, flatten.Row]]:
         """Return the rows of values; see `flatten.expand`.
 
-        Raises FlattenError.
+        Raises FlattenError as `flatten.expand` does, and if a value is nested too deeply.
         """
         try:
             return flatten.expand(values, self._mapping, None if self._is_sample else self._wanted)
@@ -182,9 +182,9 @@ class _Rows:
             raise FlattenError("nested too deeply") from None
 
     def build_tables(self, source: Source, items: Sequence[Any]) -> Iterator[Table]:
-        """Build the tables of the rows of items.
+        """Build tables from the rows of items.
 
-        Raises SourceError.
+        Raises SourceError if an item can't be turned into rows.
         """
         for part in flatten.split(items, _ITEMS):
             try:
@@ -195,7 +195,10 @@ class _Rows:
                 yield _build_table(rows[start : start + _ROWS_PER_TABLE])
 
     def complete(self, table: Table) -> Table:
-        """Add the wanted columns that an earlier table had, all without rows; they are empty."""
+        """Add the wanted columns that earlier tables had, as empty ones.
+
+        A table without rows gets all wanted columns.
+        """
         known = self._known if table.places else self._wanted
         missing = [name for name in self._wanted if name in known and name not in table.names]
         self._known |= dict.fromkeys(table.names)
@@ -206,7 +209,7 @@ class _Rows:
 def _decode_lines(
     lines: Iterable[tuple[int, str]], decode: Callable[[str], Any]
 ) -> tuple[list[tuple[int, str, Any]], list[Reject]]:
-    """Return the values of lines, each with its line, and the rejects of other lines."""
+    """Return the values of lines, each with its line, and the rejects for malformed lines."""
     found: list[tuple[int, str, Any]] = []
     rejects: list[Reject] = []
     for line, written in lines:
@@ -244,7 +247,7 @@ def _decode(text: str, number: Callable[[str], str] | None) -> Any:
 
 
 def _get_decoder(mapping: ColumnMapping) -> Callable[[str], Any]:
-    """Return the function that decodes an object or an array, or raises RowError."""
+    """Return a function that decodes an object or array, or raises RowError."""
 
     def decode(text: str) -> Any:
         value = _decode(text, mapping.write_number)
@@ -256,20 +259,20 @@ def _get_decoder(mapping: ColumnMapping) -> Callable[[str], Any]:
 
 
 def _format_value(value: Any) -> str:
-    """Return a string as it is, and the JSON of any other value."""
+    """Return a string unchanged, and any other value as JSON."""
     return value if isinstance(value, str) else wire.quote_value(value)
 
 
 _STRING = r'"([^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+)"'
 _SCALAR = re.compile(rf"{_STRING}\s*+:|{_STRING}|(-?[0-9][-+.0-9eE]*+|null|true|false)")
-"""A key, or a scalar."""
+"""Matches a key or a scalar."""
 _INTEGER = "(0|[1-9][0-9]*+)"
 _NUMBER = r"(?:(-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?)|null)"
 _FLAG = "(?:(true|false)|null)"
 
 
 class _Regular:
-    """Finds the scalars of consecutive values that differ in nothing else."""
+    """Extracts scalars from consecutive values with the same structure."""
 
     def __init__(self, mapping: ColumnMapping) -> None:
         self._mapping = mapping
@@ -277,9 +280,9 @@ class _Regular:
         self._pattern: re.Pattern[str] | None = None
 
     def parse(self, text: str) -> Table | None:
-        """Return the values of a text, each with its end, or None if they differ in more.
+        """Return the values of a text as a table, or None if their structure differs.
 
-        An escape of JSON is such a difference.
+        Each value must end with `_END`. A malformed escape counts as a difference.
         """
         columns = self._find(text)
         if columns is None:
@@ -290,7 +293,7 @@ class _Regular:
     def _find(self, text: str) -> list[Sequence[str]] | None:
         if self._pattern is None:
             return None
-        # In turn the text before a value, which must be empty, and its scalars.
+        # Alternates between the text before a value, which must be empty, and its scalars.
         parts = self._pattern.split(text)
         step = 1 + len(self._names)
         if any(parts[::step]):
@@ -302,7 +305,7 @@ class _Regular:
             return None
 
     def _learn(self, text: str) -> None:
-        """Make the expression of a value, if it is a row without tables in it."""
+        """Derive the expression from a value, if it is a row without nested tables."""
         self._pattern = None
         try:
             if self._mapping.is_strict:
@@ -324,7 +327,7 @@ class _Regular:
         self._pattern = re.compile("".join([*parts, re.escape(text[end:]), _END]))
 
     def _describe(self, match: re.Match[str]) -> str:
-        """Return the expression of scalars like one."""
+        """Return the expression for scalars like the matched one."""
         if match[2] is not None:
             return _STRING if self._mapping.is_strict else f"(?:{_STRING}|null)"
         if self._mapping.is_strict or self._mapping.thousands == ".":
@@ -333,9 +336,9 @@ class _Regular:
 
 
 def _decode_column(values: Sequence[Any], *, has_escapes: bool) -> Sequence[str]:
-    """Return strings without escapes; None is empty.
+    """Decode the escapes of strings; None becomes empty.
 
-    Raises RowError for an escape that JSON does not have.
+    Raises RowError if an escape is not valid JSON.
     """
     decoded: dict[Any, str] = {None: ""} if None in values else {}
     if has_escapes:
@@ -344,13 +347,15 @@ def _decode_column(values: Sequence[Any], *, has_escapes: bool) -> Sequence[str]
 
 
 _MAX_CHARACTERS = 1 << 26
-"""The longest document that is not an array, and the longest value of an array."""
+"""The maximum length of a document that is not an array, and of an array's item."""
 _WHOLE_CHARACTERS = 1 << 23
 _PREFIX_CHARACTERS = 1 << 20
-"""A sample has all of a document that is not longer than the first, and this much of others."""
+"""A sample uses a whole document up to the first length, and this prefix of a longer one."""
 
 _SCRIPT = re.compile(r"\s*(?:(?:(?:var|let|const)\s+)?[\w.$]+\s*=\s*|[\w.$]+\()?")
-"""Precedes a document that is the value of a variable, or an argument, in JavaScript."""
+"""Matches the JavaScript before a document that is assigned to a variable or passed to a
+function.
+"""
 _AFTER = re.compile(r"[\s;)]*")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|[\[\]{},]', re.DOTALL)
@@ -362,7 +367,7 @@ _LONGEST_START = 200
 
 
 class _Document:
-    """Reads a document, the items of its array a part at a time."""
+    """Reads a document; an array in parts."""
 
     def __init__(self, source: Source, convert_number: Callable[[str], Any] | None = str) -> None:
         self._source = source
@@ -370,14 +375,14 @@ class _Document:
         self._decoder = wire.get_decoder(convert_number)
         self._chunks = source.read_text()
         self._text, self._at, self._count = "", 0, 0
-        self._taken = 0  # the characters of the items of a part
+        self._taken = 0  # the characters of the items in the current part
         self._separator = ","
         self._is_end = False
 
     def read(self) -> Iterator[Table | Sequence[Any]]:
-        """Yield the items of the document, an array in parts.
+        """Yield the items of the document; those of an array in parts.
 
-        Raises SourceError.
+        Raises SourceError if the document can't be read or is not JSON.
         """
         self._start()
         if self._text[self._at : self._at + 1] == "[":
@@ -391,19 +396,19 @@ class _Document:
             raise self._build_error("goes on after the end of the document")
 
     def read_values(self) -> list[Any]:
-        """Return the document, and those that follow it.
+        """Return the document and those that follow it.
 
-        Raises SourceError.
+        Raises SourceError if a document can't be read or is not JSON.
         """
         self._start()
         return self._read_values()
 
     def read_prefix(self, characters: int) -> tuple[list[Any], bool]:
-        """Return what `read_values` does for at most so many characters, else the beginning.
+        """Return the documents, or their beginning if the text is longer than `characters`.
 
         Also returns whether that is all.
 
-        Raises SourceError.
+        Raises SourceError if a document can't be read or is not JSON.
         """
         while len(self._text) <= characters and self._fill():
             pass
@@ -418,7 +423,7 @@ class _Document:
         self._at = ((match := _SCRIPT.match(self._text)) and match.end()) or 0
 
     def _read_values(self) -> list[Any]:
-        """Return the rest, which is a document or several, one after the other."""
+        """Return the remaining documents."""
         while self._fill():
             if len(self._text) > _MAX_CHARACTERS:
                 raise SourceError(
@@ -432,7 +437,7 @@ class _Document:
         return found
 
     def _read_array(self) -> Iterator[Table | Sequence[Any]]:
-        """Yield the items of an array that has begun, in parts."""
+        """Yield the items of an array, in parts, after its opening bracket."""
         self._skip_space()
         if self._text.startswith("]", self._at):
             self._at += 1
@@ -450,12 +455,12 @@ class _Document:
                 yield table
 
     def _take_value(self) -> Any:
-        """Take the next value, of which more text is read as long as it is not complete."""
+        """Return the next value, reading more text until it is complete."""
         while True:
             least = 2 * (len(self._text) - self._at)
             try:
                 value, end = self._decode()
-                if end < len(self._text) or self._is_end:  # a number could go on
+                if end < len(self._text) or self._is_end:  # a number could continue
                     self._taken += end - self._at
                     self._at = end
                     self._count += 1
@@ -472,7 +477,7 @@ class _Document:
                 pass
 
     def _take_regular(self) -> Table | None:
-        """Return the items whose ends are in the text, if they differ in scalars only."""
+        """Return the items that end within the text, if they differ only in their scalars."""
         if len(self._text) - self._at < BLOCK_BYTES:
             self._fill()
         separator = self._separator
@@ -488,7 +493,7 @@ class _Document:
         return table
 
     def _take_separator(self) -> bool:
-        """Take the comma after an item, or the end of the array; return whether it is a comma."""
+        """Consume the comma or bracket after an item, and return whether it is a comma."""
         last = self._text[self._at - 1]
         while (match := _SEPARATOR.match(self._text, self._at)) is None and self._fill():
             pass
@@ -501,7 +506,7 @@ class _Document:
         return bool(match["next"])
 
     def _decode(self) -> tuple[Any, int]:
-        """Return the next value and its end; JSONDecodeError is left to the caller."""
+        """Return the next value and its end. The caller handles JSONDecodeError."""
         try:
             return self._decoder.raw_decode(self._text, self._at)
         except wire.JsonError as error:
@@ -516,14 +521,14 @@ class _Document:
         self._at = match.end() if match else self._at
 
     def _fill(self) -> bool:
-        """Drop the text that was taken, and read more; return whether there is more."""
+        """Drop the consumed text and read more. Return whether there was more."""
         chunk = next(self._chunks, "")
         self._text, self._at = self._text[self._at :] + chunk, 0
         self._is_end = not chunk
         return not self._is_end
 
     def _build_error(self, reason: str, position: int | None = None) -> SourceError:
-        """Return the error for a position in the text, if it is known, or for the next item."""
+        """Return the error at a position in the text, or for the next item if it is unknown."""
         place = f", after row {self._count:,}" if self._count else ""
         if not self._count and position is not None:
             line = self._text.count("\n", 0, position) + 1
@@ -537,7 +542,7 @@ def _find_items(values: Sequence[Any]) -> list[Any]:
 
 
 def _close(text: str) -> str:
-    """Return the beginning of a document as a document, without what is not complete."""
+    """Turn the beginning of a document into a valid document by dropping its incomplete end."""
     brackets: list[str] = []
     end, closing = 0, ""
     for match in _STRUCTURE.finditer(text):

@@ -1,4 +1,4 @@
-"""How columns become observations: mappings, their options and files, and proposals of them."""
+"""How columns map to observations: mappings, their options, and mapping files."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,7 +20,7 @@ from srvstat.sources.values import RowError, TimeUnit, is_utf8
 
 _MAX_NAMES = 20
 COLUMNS = ("id", "at", "players")
-"""The fields of an observation, as the keys of --columns."""
+"""The fields of an observation, which are the keys of `--columns`."""
 _FORM = 'write at=NAME or id=NAME,at=NAME,players=NAME, and a name with a comma as "NAME"'
 _COLUMN = re.compile(r'\s*(?P<key>[^=",]*)=(?:\s*"(?P<quoted>(?:[^"]|"")*)"\s*|(?P<plain>[^",]*))')
 _MAX_BYTES = 1 << 16
@@ -30,14 +30,17 @@ _MAX_BYTES = 1 << 16
 class ColumnMapping(values.Forms):
     """The columns of a source, and the forms of their values.
 
-    Without an `id` column, all rows are of `server`; in it, `{file}` and `{folder}` are the names
-    of the source's file, without its extension, and of its folder. `at` may join the columns of
-    dates and clock times as `A+B`. A wide source has a column for each server, whose name is the
-    server's identifier; the columns of `others` are not servers. `table` is the table, sheet or
-    archive in the file to read, and `encoding` the encoding of its text.
-
-    A strict mapping reads our own input files: other columns and other forms of values are refused.
-    A strict mapping with a unit reads numbers that we wrote ourselves, which are right in any year.
+    - `id`: the column of server identifiers; None if all rows belong to `server`.
+    - `at`: the column of times, or two columns of dates and clock times as `A+B`.
+    - `players`: the column of player counts.
+    - `server`: the identifier of all rows without an `id` column. `{file}` and `{folder}` stand for
+      the names of the source's file, without its extension, and of its folder.
+    - `is_wide`: whether each server has its own column, whose name is the server's identifier.
+    - `others`: the columns of a wide source that are not servers.
+    - `table`: the table, sheet or archive to read.
+    - `encoding`: the encoding of the text.
+    - `is_strict`: whether to accept only the columns and forms of our own input files. A strict
+      mapping with a unit reads numbers that we wrote ourselves, which are right in any year.
     """
 
     id: str | None = "serverId"
@@ -52,7 +55,7 @@ class ColumnMapping(values.Forms):
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns: of identifiers if any, times and, unless it is wide, counts."""
+        """The names of the columns of identifiers, times and counts that the mapping reads."""
         if self.is_wide:
             return [self.at]
         return [*([] if self.id is None else [self.id]), self.at, self.players]
@@ -62,16 +65,16 @@ class ColumnMapping(values.Forms):
         return [self.at] if self.at in names or "+" not in self.at else self.at.split("+", 1)
 
     def write_number(self, text: str) -> str:
-        """Return a number of a format that has numbers as text that this mapping reads.
+        """Format a numeric cell as text that this mapping can parse.
 
-        Where points separate thousands, the point of a number would be one: 1.5 would become 15.
+        Where points separate thousands, a decimal point would be misread: 1.5 would become 15.
         """
         return text.replace(".", ",") if self.thousands == "." else text
 
     def parse_time(self, text: str) -> int:
         """Return an instant in Unix milliseconds.
 
-        Raises RowError.
+        Raises RowError if the text is not a time in a form of this mapping.
         """
         try:
             if self.is_strict:
@@ -83,7 +86,7 @@ class ColumnMapping(values.Forms):
     def parse_count(self, text: str) -> int | None:
         """Return a player count, or None for an empty value.
 
-        Raises RowError.
+        Raises RowError if the text is not a count in a form of this mapping.
         """
         if self.is_strict:
             return values.parse_strict_count(text)
@@ -91,11 +94,11 @@ class ColumnMapping(values.Forms):
 
 
 STRICT = ColumnMapping(is_strict=True)
-"""The mapping without any option."""
+"""The mapping without any options."""
 
 
 def describe_missing(mapping: ColumnMapping, wanted: Sequence[str], names: Sequence[str]) -> str:
-    """Describe which of the wanted columns a source lacks, and which it has."""
+    """Describe which wanted columns a source lacks, and which columns it has."""
     found = list_names(names)
     missing = [wire.quote_value(name) for name in wanted if name not in names]
     if not missing:
@@ -106,23 +109,23 @@ def describe_missing(mapping: ColumnMapping, wanted: Sequence[str], names: Seque
 
 
 def list_names(names: Sequence[str]) -> str:
-    """Return the names of columns in quotes, for an error."""
+    """Return quoted column names for an error message."""
     listed = ", ".join(map(wire.quote_value, names[:_MAX_NAMES]))
     others = len(names) - _MAX_NAMES
     return f"{listed} and {others:,} more" if others > 0 else listed
 
 
 _SHARED = ("encoding", "time_zone", "time_unit", "time_format", "thousands")
-"""The options that a mapping has under the same names."""
+"""Options stored unchanged in a mapping."""
 
 
 @dataclass(frozen=True, slots=True)
 class MappingOptions:
-    """The options that say how to read sources; None or empty if an option is not given.
+    """Options for reading sources. An option that was not given is None or empty.
 
-    `columns` are names of columns by the keys of COLUMNS; `wide` has the column of times of a wide
-    source as `at`, and other columns as `except`, joined by `+`. The other fields are
-    options of the same names.
+    `columns` maps the keys of COLUMNS to column names. `wide` holds the time column of a wide
+    source as `at`, and as `except` the columns that are not servers, joined by `+`. The other
+    fields are the options of the same names.
     """
 
     source: str | None = None
@@ -141,7 +144,7 @@ class MappingOptions:
     game: str | None = None
 
     def merge(self, other: Self) -> Self:
-        """Return these options, completed by the others where they do not contradict them."""
+        """Return these options, completed with the other ones where they don't conflict."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         merged = replace(other, **{name: value for name, value in given.items() if value})
         if self.wide:
@@ -151,7 +154,7 @@ class MappingOptions:
         return merged
 
     def build_mapping(self) -> ColumnMapping:
-        """Return the mapping that the options declare, STRICT if they declare none."""
+        """Return the mapping that the options declare, or STRICT if they declare none."""
         declared = replace(self, source=None, hold=None, slug_ids=None, game=None)
         if declared == MappingOptions():
             return STRICT
@@ -174,10 +177,10 @@ class MappingOptions:
 def build_options(
     values: Mapping[str, Any], build_error: Callable[[str, str], SrvstatError]
 ) -> MappingOptions:
-    """Check the values of options, by their names, and return the options.
+    """Validate option values by name, and return the options.
 
-    `columns` and `wide` are tables of names of columns. `build_error` returns the error to raise
-    for the value of a name, and a reason.
+    `columns` and `wide` are mappings of column names. `build_error` takes an option's name and a
+    reason, and returns the error to raise.
     """
     options: dict[str, Any] = {}
     for name, value in values.items():
@@ -195,11 +198,11 @@ def build_options(
 
 
 def parse_columns(text: str) -> dict[str, str]:
-    """Return the names of columns by their keys from a text such as `id=name,at=timestamp`.
+    """Parse a text such as `id=name,at=timestamp` into column names by key.
 
-    A name with a comma or a quote must be quoted, and "" is a quote in it.
+    A name with a comma or a quote must be quoted; within it, "" stands for a quote.
 
-    Raises ValueError.
+    Raises ValueError if the text is malformed or repeats a key.
     """
     found: dict[str, str] = {}
     at = 0
@@ -253,7 +256,7 @@ def _check_flag(value: Any) -> bool:
 def _check_encoding(value: Any) -> str:
     try:
         "a".encode(_check_text(value))
-    except (LookupError, UnicodeError):  # also of a codec that is not one of text
+    except (LookupError, UnicodeError):  # also raised by codecs that don't encode text
         raise ValueError(f"{wire.quote_value(value)} is not an encoding, such as cp1252") from None
     return str(value)
 
@@ -262,7 +265,7 @@ def _check_time_format(value: Any) -> str:
     text = _check_text(value)
     day = datetime(2026, 1, 5, tzinfo=UTC)
     with suppress(ValueError):
-        # A name of a zone would be ignored.
+        # strptime ignores the name of a zone.
         is_whole = datetime.strptime(day.strftime(text), text).date() == day.date()  # noqa: DTZ007 - the day
         if is_whole and "%Z" not in text:
             return text
@@ -291,7 +294,7 @@ def _check_choice(choices: Collection[str], value: Any) -> str:
 
 
 THOUSANDS = (",", ".", " ", "'")
-"""The characters that --thousands takes."""
+"""The characters that `--thousands` accepts."""
 
 _CHECKS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "source": ("source", lambda value: _check_choice(list_choices(), value)),
@@ -309,20 +312,20 @@ _CHECKS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "slug-ids": ("slug_ids", _check_flag),
     "game": ("game", partial(_check_choice, GAMES)),
 }
-"""The attribute of each option, and the function that checks its value or raises ValueError."""
+"""The attribute of each option, and the function that validates its value or raises ValueError."""
 
 _OLD_CHECKS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "from": _CHECKS["source"],
     "table": _CHECKS["input-table"],
     "ids": ("slug_ids", lambda value: bool(_check_choice(("slug",), value))),
 }
-"""Names of options that are accepted until 2.0, in mapping files, snapshots and calls."""
+"""Former option names, accepted until 2.0 in mapping files, snapshots and calls."""
 
 
 def read_mapping_file(path: str) -> MappingOptions:
     """Return the options in a mapping file.
 
-    Raises SourceError, with the line of the problem.
+    Raises SourceError with the line of the problem if the file is invalid.
     """
     title = format_title(path)
     with open_input(path) as file:
@@ -345,20 +348,20 @@ def read_mapping_file(path: str) -> MappingOptions:
 
 
 def list_options(options: MappingOptions) -> dict[str, Any]:
-    """Return the options that are given by their names, for `build_options`."""
+    """Return the given options by name, for `build_options`."""
     found = {name: getattr(options, attribute) for name, (attribute, _) in _CHECKS.items()}
     return {name: value for name, value in found.items() if value}
 
 
 def format_mapping_file(options: MappingOptions) -> bytes:
-    """Return the text of a mapping file, without the options that are not given."""
+    """Return the text of a mapping file with the given options."""
     lines: dict[str, Any] = {}
     for name, value in list_options(options).items():
         if isinstance(value, Mapping):
             lines |= {f"{name}.{key}": column for key, column in value.items()}
         else:
             lines[name] = value
-    # A string of TOML escapes like JSON, and DEL too.
+    # A TOML string escapes like JSON, and also DEL.
     return b"".join(
         b"%b = %b\n" % (name.encode(), wire.encode(value).replace(b"\x7f", rb"\u007f"))
         for name, value in lines.items()
@@ -366,12 +369,12 @@ def format_mapping_file(options: MappingOptions) -> bytes:
 
 
 def format_columns(columns: Mapping[str, str]) -> str:
-    """Return the value of --columns or --wide that `parse_columns` reads."""
+    """Format names as a value of `--columns` or `--wide` that `parse_columns` can read."""
     return ",".join(f"{key}={_quote_name(name)}" for key, name in columns.items())
 
 
 def _quote_name(name: str) -> str:
-    """Return a name for an option of columns, quoted if it has a comma, a quote or outer spaces."""
+    """Quote a name if it has a comma, a quote, or leading or trailing spaces."""
     if name != name.strip() or "," in name or '"' in name:
         return '"' + name.replace('"', '""') + '"'
     return name

@@ -1,6 +1,6 @@
-"""Read observations from Parquet files, alone or in a folder with Hive partitions.
+"""Read observations from Parquet files, single or in a folder with Hive partitions.
 
-Tables of Arrow become columns of text, as all other tables do.
+Arrow tables become columns of text, as all other tables do.
 """
 
 import os
@@ -27,16 +27,16 @@ from srvstat.sources.tables import SAMPLE_ROWS, Sample, Table, check_columns, co
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _ROWS_PER_BATCH = 1 << 16
 _CELLS_PER_BATCH = 1 << 20
-# pandas gives a name to an index that has none.
+# pandas assigns this name to an unnamed index.
 _NO_NAME = re.compile("__index_level_[0-9]+__")
 
 
 def read(source: Source) -> Iterator[Batch]:
     """Read the observations of a file, in the order of its rows.
 
-    A column that the file lacks is taken from a folder `name=value` of its path.
+    A column that the file lacks is taken from a folder `name=value` in its path.
 
-    Raises SourceError if the file can't be read, is not Parquet, or has no column of the mapping.
+    Raises SourceError if the file can't be read, is not Parquet, or lacks a column of the mapping.
     """
     with _open_file(source) as file:
         stored = file.schema_arrow.names
@@ -57,7 +57,7 @@ def read(source: Source) -> Iterator[Batch]:
 def read_sample(source: Source) -> Sample:
     """Return the first rows of a file, with the columns of the folders in its path.
 
-    Raises SourceError.
+    Raises SourceError if the file can't be read or is not Parquet.
     """
     with _open_file(source) as file:
         partitions = _find_partitions(source.name, file.schema_arrow.names)
@@ -69,21 +69,21 @@ def read_sample(source: Source) -> Sample:
 def read_metadata(source: Source) -> FileMetaData:
     """Return the metadata of a file: its columns, and the statistics of its row groups.
 
-    Raises SourceError.
+    Raises SourceError if the file can't be read or is not Parquet.
     """
     with _open_file(source) as file:
         return file.metadata
 
 
 def count_rows_per_batch(columns: int) -> int:
-    """Return how many rows to read at a time, less of a table that is very wide."""
+    """Return how many rows to read at a time; fewer if the table is very wide."""
     return max(1, min(_ROWS_PER_BATCH, _CELLS_PER_BATCH // columns))
 
 
 def convert_batches(source: Source, record_batches: Iterable[pa.RecordBatch]) -> Iterator[Batch]:
     """Convert record batches to observations. Places are row numbers, counted from 1.
 
-    Raises SourceError for text that is not UTF-8.
+    Raises SourceError if text is not UTF-8.
     """
     first = 1
     for rows in record_batches:
@@ -97,7 +97,7 @@ def convert_batches(source: Source, record_batches: Iterable[pa.RecordBatch]) ->
 
 
 def build_sample(source: Source, form: str, rows: pa.Table) -> Sample:
-    """Return the sample of some rows."""
+    """Return a sample of the given rows."""
     columns = [_convert_column(each.combine_chunks(), source.mapping) for each in rows.columns]
     table = Table(list_names(rows.schema.names), columns, range(1, rows.num_rows + 1))
     return Sample(form, table, is_whole=rows.num_rows < SAMPLE_ROWS)
@@ -107,8 +107,8 @@ def build_sample(source: Source, form: str, rows: pa.Table) -> Sample:
 def _open_file(source: Source) -> Iterator[ParquetFile]:
     """Open a file.
 
-    Raises UsageError for a URL; SourceError, also for errors in the block, and for a file that
-    changed in the block.
+    Raises UsageError for a URL. Raises SourceError if the file can't be read or is not Parquet,
+    also for errors within the block, and if the file changed meanwhile.
     """
     if is_url(source.name):
         raise UsageError(
@@ -133,7 +133,7 @@ def _open_file(source: Source) -> Iterator[ParquetFile]:
 
 
 def _find_partitions(path: str, stored: Sequence[str]) -> dict[str, str | None]:
-    """Return the values of the folders `name=value` of a path whose names a file lacks."""
+    """Return the values of the `name=value` folders in a path whose names the file lacks."""
     folders = [part.partition("=") for part in os.path.dirname(path).split(os.sep) if "=" in part]
     return {
         unquote(name): None if value == _NULL_PARTITION else unquote(value)
@@ -150,7 +150,7 @@ def _add_partitions(rows: pa.RecordBatch, partitions: Mapping[str, str | None]) 
 
 
 def list_names(stored: Sequence[str]) -> list[str]:
-    """Return the names of columns; that of an index without a name is empty."""
+    """Return the column names; the name of an unnamed index becomes empty."""
     return [_NO_NAME.sub("", name) for name in stored]
 
 
@@ -160,7 +160,7 @@ def _build_table(source: Source, rows: pa.RecordBatch, places: range) -> Table:
 
 
 def _convert_column(column: pa.Array, mapping: ColumnMapping) -> Column:
-    """Return the values of a column as text; null and NaN are empty."""
+    """Return the values of a column as text. Null and NaN become empty."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_timestamp(column.type):
@@ -180,7 +180,7 @@ def _may_have_fractions(column: pa.Array) -> bool:
 
 
 def _format_times(column: pa.Array) -> pa.Array:
-    """Return the texts of times, with as many digits as they need; those of a zone are in UTC."""
+    """Format times with as many digits as needed. Times with a zone are converted to UTC."""
     unit, zone = column.type.unit, column.type.tz
     if zone is not None:
         column = column.cast(pa.timestamp(unit, "UTC"))
@@ -194,7 +194,7 @@ def _format_times(column: pa.Array) -> pa.Array:
 
 
 def _format_value(value: Any, mapping: ColumnMapping) -> str | None:
-    """Return the text of a value; a number has no exponent."""
+    """Return the text of a value. Numbers have no exponent."""
     if isinstance(value, float):
         value = Decimal(repr(value))
     if isinstance(value, Decimal):
@@ -203,7 +203,7 @@ def _format_value(value: Any, mapping: ColumnMapping) -> str | None:
 
 
 def _read_buffers(texts: pa.Array) -> Column:
-    """Return a column of the bytes of an array of text."""
+    """Return a column over the bytes of an Arrow text array."""
     _, offsets, data = texts.buffers()
     ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
     ends = ends + len(MARGIN)

@@ -27,16 +27,17 @@ _OPTIONS = (
     "SET LOCAL extra_float_digits = 1",
 )
 
-# libpq would take a part of a password with one of these for the host, and show it in its message.
+# If a password contains one of these, libpq takes a part of it for the host and shows it in the
+# message.
 _ESCAPED_URL = re.compile(r"[a-z]+://([^@/]*@)?[^@?]*(\?.*)?", re.IGNORECASE | re.DOTALL)
 
 
 def read(source: Source) -> Iterator[Batch]:
-    """Read the rows of a query, or of the table `observations`, in the order of the server.
+    """Read the rows of a query, or of the table `observations`, in the server's order.
 
-    All rows are of one state of the database, in a transaction that can't write.
+    All rows come from one state of the database, in a read-only transaction.
 
-    Raises SourceError if the database can't be read; its message never contains a password.
+    Raises SourceError if the database can't be read. The message never contains a password.
     """
     with _open_cursor(source) as cursor:
         yield from _read_query(source, cursor)
@@ -87,11 +88,13 @@ def _connect(source: Source) -> "psycopg.Connection[Any]":
 
 
 def _find_secrets(source: Source) -> list[str]:
-    """Return what no message may contain.
+    """Return the texts that no message may contain.
 
-    Raises SourceError if the URL is malformed; libpq's message would contain a part of it.
+    Raises SourceError if the URL is malformed. libpq's own message would contain a part of the URL.
     """
-    if not is_url(source.name):  # it can be another form of libpq, which the title would show
+    if not is_url(
+        source.name
+    ):  # another form of libpq's connection strings, which the title would show
         raise SourceError(f"--source postgresql: needs a URL; {_FORM}")
     if not _ESCAPED_URL.fullmatch(source.name):
         raise SourceError(
@@ -105,7 +108,7 @@ def _find_secrets(source: Source) -> list[str]:
 
 
 def _describe(error: psycopg.Error, secrets: list[str]) -> str:
-    """Return the message of an error in one line, without the excerpt of the query."""
+    """Return an error message in one line, without the query excerpt."""
     text = (error.diag.message_primary or str(error)).strip()
     for secret in secrets:
         text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "…", text)
@@ -114,9 +117,9 @@ def _describe(error: psycopg.Error, secrets: list[str]) -> str:
 
 def _read_query(source: Source, cursor: "psycopg.Cursor[Any]") -> Iterator[Batch]:
     query = sql.SQL(build_query(source))
-    # Without rows, to find the columns before the query is run.
+    # LIMIT 0 finds the columns before the query is run.
     statement = sql.SQL("SELECT * FROM ({}\n) AS rows LIMIT 0").format(query)
-    cursor.execute(statement, binary=True)  # in this form, the server refuses a second statement
+    cursor.execute(statement, binary=True)  # the binary protocol rejects a second statement
     stored = [column.name for column in cursor.description or ()]
     names = tables.fold_names(source.mapping, stored)
     wanted = tables.check_columns(source, names)

@@ -1,7 +1,7 @@
-"""Propose the options that read a file, from its first rows; never what could be read in two ways.
+"""Propose import options from a file's first rows.
 
-A question is what only a person knows: the zone of times, the unit of numbers, whether a day or a
-month is first, or which column is meant.
+Ambiguities become questions for the user: the zone of times, the unit of numbers, whether the day
+or the month comes first, or which column is meant.
 """
 
 import os
@@ -52,7 +52,7 @@ _COUNTS = (
     "|игроки|在线人数|人数"
 )
 _NAMES = {"at": _TIMES.split("|"), "id": _SERVERS.split("|"), "players": _COUNTS.split("|")}
-"""What people name such columns, without capitals and signs, the likeliest first."""
+"""Common names of such columns, without capitals and punctuation, the likeliest first."""
 
 _SIGNS = re.compile(r"[\W_]+")
 _WORDS = re.compile(r"[^\W\d_]+")
@@ -68,7 +68,7 @@ _TOTALS = (
 _IS_UNLIKELY = re.compile(rf"\b(?:{_UNLIKELY})\b")
 """Matches the names of numbers that are seldom player counts."""
 _IS_TOTAL = re.compile(rf"(?:{_TOTALS})(?: (?:{_TOTALS}|players|online))?")
-"""Matches the names of columns that add up others."""
+"""Matches the names of columns that sum up others."""
 
 _NUMBER = re.compile(
     r"[+-]?(?:[0-9]+|[1-9][0-9]{0,2}(?:[.,' \u00a0\u202f\u2019][0-9]{3})+)(?:[.,][0-9]+)?"
@@ -78,7 +78,7 @@ _SHARE = re.compile(r"[+-]?[0-9.,]+ ?(?:%|/ ?[0-9.,]+ ?%?)")
 _STATE = re.compile(
     r"(?:t|f|true|false|yes|no|y|n|on|off|(?:on|off)line|up|down|ok)\W*", re.IGNORECASE
 )
-"""Matches states, which name no server."""
+"""Matches states such as "online", which are not server names."""
 _UNIX = re.compile(r"[0-9]{8,19}(?:\.[0-9]*)?")
 _CLOCK = re.compile(r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?: ?[AaPp]\.?[Mm]\.?)?")
 _PARTS = re.compile(r"(?:[^\W\d]+,? )?([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4}|[0-9]{2})\b")
@@ -93,16 +93,16 @@ _KANA = re.compile("[\u3040-\u30ff]")
 _MOST_CELLS, _OTHER_CELLS = 150_000, 4_000
 _MOST_FILES, _MOST_HEADS, _MOST_TIMES, _MOST_VALUES = 16, 8, 200, 2_000
 _FEW = 3
-"""With fewer rows, a constant column tells nothing."""
+"""With fewer rows than this, a constant column is no evidence."""
 _SOME, _HALF, _MOST, _ALMOST_ALL = 0.3, 0.5, 0.6, 0.99
-"""The shares of values that must have a form or be different; others are obstacles to list."""
+"""The minimum shares of values that must match a form or differ."""
 _UNKNOWN, _MOST_NAMES = 1000, 5
 
 
 class Question(NamedTuple):
-    """What is not clear from a file: the option that tells it, in words, and its likely values.
+    """An ambiguity: the option that resolves it, a description, and likely values.
 
-    The first choice is the likeliest; without choices, only a person knows the value. See `answer`.
+    The first choice is the likeliest. Without choices, only the user knows the value. See `answer`.
     """
 
     option: str
@@ -116,9 +116,10 @@ _ZONE = Question("time-zone", "the time zone")
 class Proposal(NamedTuple):
     """How sources would be read.
 
-    `lines` describe the files and their columns for people. `options` are the given ones and those
-    that were found, with the likeliest answers to `questions`; if there are none, a build needs no
-    person.
+    - `lines`: a description of the files and their columns for the user.
+    - `options`: the given options plus the proposed ones, with the likeliest answers to
+      `questions`.
+    - `questions`: the remaining ambiguities. If there are none, a build can run unattended.
     """
 
     lines: Sequence[str]
@@ -127,9 +128,9 @@ class Proposal(NamedTuple):
 
 
 def answer(options: MappingOptions, question: Question, value: str) -> MappingOptions:
-    """Return options with the answer to a question, as a person writes it.
+    """Apply the user's answer to a question.
 
-    Raises ValueError.
+    Raises ValueError if the answer is invalid.
     """
 
     def build_error(_: str, reason: str) -> SourceError:
@@ -149,11 +150,11 @@ def answer(options: MappingOptions, question: Question, value: str) -> MappingOp
 
 
 _SERIES = "--id "
-"""How a choice for --columns begins that is an identifier instead of its column."""
+"""The prefix of a choice for `--columns` that is an identifier instead of a column."""
 
 
 def propose(sources: Sequence[Source], options: MappingOptions) -> Proposal:
-    """Propose options that read some sources, completing the given ones.
+    """Propose options that read some sources, in addition to the given options.
 
     A wide table whose column of times is not known is given as `wide` with an empty `at`.
 
@@ -187,7 +188,7 @@ def _propose_encoding(
     head = b"".join(source.read_head()[0] for source in chosen[:_MOST_HEADS])
     texts = {name: head.decode(name, "ignore") for name in _ENCODINGS}
     found = [name for name, text in texts.items() if len(text.encode(name)) > len(head) - 2]
-    # Without kana, a text is hardly Japanese.
+    # Japanese text almost always contains kana.
     found.sort(key=lambda name: (name == "shift_jis") != bool(_KANA.search(texts[name])))
     proposal = propose(sources, replace(options, encoding=found[0]))
     questions = [*proposal.questions, Question("encoding", "the encoding of the text", found)]
@@ -196,13 +197,13 @@ def _propose_encoding(
 
 
 def _choose(sources: Sequence[Source]) -> list[Source]:
-    """Return the first source, and some of the others."""
+    """Return the first source and a sample of the others."""
     rest = sources[1:]
     return [sources[0], *rest[:: len(rest) // _MOST_FILES + 1]]
 
 
 def _read_sample(source: Source, cells: int) -> Sample:
-    """Return the first rows of a source, with a number of cells or a few more."""
+    """Return the first rows of a source, about `cells` cells in total."""
     kind = registry.KINDS[source.kind]
     sample: Sample = registry.load_function(source.kind, kind.sample)(source)
     names, columns, places, _ = sample.table
@@ -214,7 +215,7 @@ def _read_sample(source: Source, cells: int) -> Sample:
 
 
 def _join_rows(table: Table, names: Sequence[str]) -> list[str]:
-    """Return the texts of one or two columns, if the table has them."""
+    """Return the texts of one or two columns, joined by row; none if the table lacks a column."""
     if not {*names} <= {*table.names}:
         return []
     columns = [table.columns[table.names.index(name)] for name in names]
@@ -224,7 +225,7 @@ def _join_rows(table: Table, names: Sequence[str]) -> list[str]:
 def _is_ours(source: Source, sample: Sample) -> bool:
     names, columns, places, _ = sample.table
     if source.kind == "ndjson":
-        # Few rows with other keys are malformed rows of our form.
+        # A few rows with other keys are malformed rows of our form.
         others = (each for name, each in zip(names, columns, strict=True) if name not in HEADER)
         odd = sum(map(any, zip(*others, strict=True)))
         most = min(len(places) // 2, max(len(places) // 100, 10))
@@ -250,54 +251,57 @@ class _Column:
         self.is_metric = self.is_unlikely or self.rank("players") < _UNKNOWN
 
     def measure(self, is_one: Callable[[str], object]) -> float:
-        """Return the share of values for which a function is true."""
+        """Return the share of distinct values for which a function is true."""
         texts = self.distinct[:_MOST_VALUES]
         return sum(map(bool, map(is_one, texts))) / max(len(texts), 1)
 
     @cached_property
     def is_number(self) -> bool:
-        """Whether the column may have counts: many of its values are numbers."""
+        """Whether the column may contain counts: a considerable share of its values are numbers."""
         return self.measure(_is_number) > _SOME
 
     @property
     def is_fixed(self) -> bool:
-        """Whether a number never changes, as in a closed server."""
+        """Whether the number never changes and is not 0."""
         return self.is_constant and self.example != "0"
 
     @property
     def may_be_other(self) -> bool:
-        """Whether numbers in a wide file may be of no server."""
+        """Whether a numeric column of a wide file may not be a server."""
         return self.is_metric or self.is_fixed or 0 < self.measure(_is_number) < 1
 
     @cached_property
     def is_clock(self) -> bool:
-        """Whether the column has clock times without dates."""
+        """Whether the column contains clock times without dates."""
         return self.measure(_CLOCK.fullmatch) == 1
 
     @cached_property
     def is_text(self) -> bool:
-        """Whether the column may have identifiers, and no clock times or shares."""
+        """Whether the column may contain identifiers.
+
+        Numbers, clock times, shares and states are not identifiers.
+        """
         is_other = self.is_number or self.is_clock or self.measure(_SHARE.fullmatch) > _HALF
         is_other = is_other or (not self.is_named("id") and self.measure(_STATE.fullmatch) == 1)
         return bool(self.distinct) and not is_other
 
     def rank(self, key: str) -> float:
-        """Return how well the name fits a field; lower is better."""
+        """Return how well the column's name fits a field; lower is better."""
         names = {**dict.fromkeys(self.words.split(), _HALF), self.key: 0.0}
         known = enumerate(_NAMES.get(key, ()))
         return min((at + names[name] for at, name in known if name in names), default=_UNKNOWN)
 
     def is_limit(self, names: Iterable[str]) -> bool:
-        """Return whether the name is another one with a word such as max."""
+        """Return whether the name is another column's name followed by a word such as max."""
         return self.is_unlikely and any(self.name.startswith(f"{name} ") for name in names if name)
 
     def is_named(self, key: str) -> bool:
-        """Return whether the whole name is usual for a field."""
+        """Return whether the whole name is a common name of a field."""
         return self.key in _NAMES[key]
 
 
 def _is_number(text: str) -> bool:
-    # Identifiers of 18 digits are not counts.
+    # Numbers that exceed the largest count, such as Discord's 18-digit identifiers, are not counts.
     return bool(_NUMBER.fullmatch(text)) and not (text.isdigit() and int(text) > MAX_PLAYERS)
 
 
@@ -312,7 +316,7 @@ class _Times(NamedTuple):
 
 @dataclass(slots=True)
 class _Search:
-    """Finds the options for some sources, of which samples were read; the first is described."""
+    """Finds the options for some sources from their samples, and describes the first one."""
 
     sources: Sequence[Source]
     samples: Sequence[tuple[Source, Sample]]
@@ -329,7 +333,7 @@ class _Search:
     def propose(self) -> Proposal:
         """Return the proposal.
 
-        Raises SourceError.
+        Raises SourceError if a given column does not exist, or if there are no times or counts.
         """
         names, columns, places, _ = self.sample.table
         if not places or not names:
@@ -350,7 +354,7 @@ class _Search:
         lines = [*self._describe_sources(), *columns_shown, *self._try(complete)]
         questions = [*self.of_columns, *self.of_values]
         if self.is_sure_wide and len(questions) > 1:
-            # The columns are shown with another question.
+            # The other question already shows the columns.
             questions = [each for each in questions if each.option != "wide"]
         return Proposal(lines, complete, questions)
 
@@ -388,9 +392,9 @@ class _Search:
     # Times
 
     def _choose_times(self) -> _Times:
-        """Return the column or columns of times.
+        """Return how to read the column or columns of times.
 
-        Raises SourceError if there is none.
+        Raises SourceError if no column has times.
         """
         given = self.given.wide.get("at") or self.given.columns.get("at")
         if given is not None:
@@ -407,7 +411,7 @@ class _Search:
         raise self._build_error("no column has times", "; name it with --columns at=NAME")
 
     def _list_times(self) -> list[_Times]:
-        """Return the possible columns of times, the likeliest first."""
+        """Return the candidate columns of times, the likeliest first."""
         clocks = [name for name, column in self.columns.items() if column.is_clock]
         found: list[_Times] = []
         for name, column in self.columns.items():
@@ -419,7 +423,7 @@ class _Search:
         varying = [each for each in found if len({*rows[each.names]}) > 1]
         found = varying or found
         found.sort(key=lambda each: (self.columns[each.names[0]].rank("at"), len(each.questions)))
-        # A column may repeat another one, or the date of it.
+        # Omit a column that repeats another, or contains only a part of it such as the date.
         return [
             each
             for at, each in enumerate(found)
@@ -428,16 +432,16 @@ class _Search:
         ]
 
     def _join(self, names: Sequence[str]) -> list[str]:
-        """Return the different texts of one or two columns in all samples, but empty ones."""
+        """Return the distinct nonempty texts of one or two columns in all samples."""
         texts: dict[str, None] = {}
         for _, sample in self.samples:
             texts |= dict.fromkeys(_join_rows(sample.table, names))
         return [text for text in texts if text.lower() not in EMPTY]
 
     def _ask_format(self, names: tuple[str, ...]) -> _Times:
-        """Return the times of columns in an unknown form, with the question for it.
+        """Return columns whose time format is unknown, with the question for the format.
 
-        Raises SourceError if the given form does not read them.
+        Raises SourceError if a given format or unit does not fit the texts.
         """
         example = wire.quote_value(next(iter(self._join(names)), ""))
         for option in ("time-format", "time-unit"):
@@ -448,7 +452,7 @@ class _Search:
         return _Times(names, {}, [question, *([] if self.given.time_zone else [_ZONE])], "time")
 
     def _read_times(self, names: tuple[str, ...]) -> _Times | None:
-        """Return how to read the times in one or two columns; None if they have none."""
+        """Return how to read the times in one or two columns, or None if they contain no times."""
         firsts = zip(*(self.columns[name].distinct[:_FEW] for name in names), strict=False)
         if not any(map(_may_be_time, map(" ".join, firsts))):
             return None
@@ -469,9 +473,9 @@ class _Search:
     def _list_readings(
         self, texts: Sequence[str], *, is_named: bool
     ) -> list[tuple[dict[str, Any], list[Question], str]]:
-        """Return the options under which texts could be times, their questions, and notes.
+        """Return the readings under which texts could be times: options, questions and notes.
 
-        `is_named` says that times are expected from the name of the column.
+        `is_named` says that the column's name suggests times.
         """
         names = ("time_zone", "time_unit", "time_format")
         given = {name: value for name in names if (value := getattr(self.given, name))}
@@ -482,7 +486,7 @@ class _Search:
         readings: list[tuple[dict[str, Any], list[Question], str]] = [(given, [], "time")]
         first = next(filter(_may_be_time, texts), "")
         if _UNIX.fullmatch(first):
-            # Only a name tells nanoseconds from the identifiers of Discord.
+            # Only the column's name distinguishes nanoseconds from Discord's identifiers.
             units: list[TimeUnit] = ["s", "us", "ns"] if is_named else ["s", "us"]
             for unit in units:
                 with suppress(RowError):
@@ -505,9 +509,9 @@ class _Search:
     # Columns
 
     def _choose_columns(self, times: _Times) -> list[_Column]:
-        """Return the columns of counts, and note the options that name columns.
+        """Return the columns of counts, and record the options that name columns.
 
-        Raises SourceError if there is none.
+        Raises SourceError if no column has counts.
         """
         rest = [
             column
@@ -542,7 +546,7 @@ class _Search:
     def _choose_server(
         self, times: _Times, texts: Sequence[_Column], numbers: Sequence[_Column]
     ) -> _Column | None:
-        """Return the column of identifiers, if any; without one, `id` may be found."""
+        """Return the column of identifiers, if any. Otherwise the option `id` may be set."""
         if self.given.id is not None or "id" in self.given.columns:
             return self.columns.get(self.given.columns.get("id", ""))
         rows = _join_rows(self.sample.table, times.names)
@@ -550,7 +554,7 @@ class _Search:
         counts = min(numbers, key=lambda each: each.rank("players")).texts
         found = [each for each in texts if not _is_same(each, counts)]
         if not any(_is_key(each, rows) for each in found):
-            # A number that is a key is an identifier if its name says so, or if times are repeated.
+            # A numeric key is an identifier if its name suggests so or if times repeat.
             keys = [
                 each
                 for each in numbers
@@ -560,10 +564,10 @@ class _Search:
             keys = [each for each in keys if len(each.distinct) < len(rows)]
             found += sorted(keys, key=lambda each: (each.rank("id"), len(each.distinct)))[:1]
         if not (is_repeated and found) and all(each.rank("id") == _UNKNOWN for each in found):
-            # A map varies, while the server that is named is one.
+            # Map names vary over time; a server's name does not.
             found += [each for each in texts if each not in found and each.is_named("id")]
         if is_start := not found:
-            # Rows in order of servers begin with many of one.
+            # Rows sorted by server start with many rows of one server.
             found = [] if self.sample.is_whole else [*texts]
             found = found or [each for each in numbers if each.is_constant and each.is_named("id")]
         is_sure = is_repeated or any(each.is_named("id") for each in found)
@@ -575,7 +579,7 @@ class _Search:
         choices = [format_columns({"id": name}) for name in names]
         is_clear = len(found) == 1 and not best.is_number and _is_key(best, rows)
         if not is_sure:
-            # The text may be a status or a map of one server.
+            # The text may be a status or a map name of a single server.
             is_odd = not (is_start or _FEW <= len(best.distinct) <= _HALF * len(rows))
             choices.insert(0 if is_odd else len(choices), _SERIES + self._propose_id()[0])
         if not (is_sure and is_clear):
@@ -596,7 +600,7 @@ class _Search:
         self.of_columns.append(Question("columns", text, found))
 
     def _is_wide(self, numbers: Sequence[_Column]) -> bool:
-        """Return whether number columns seem to be a server each, by their names."""
+        """Return whether each numeric column seems to be a server, judging by the names."""
         names = [each.name for each in numbers]
         numbers = [each for each in numbers if not each.is_limit(names)]
         metrics = sum(each.is_metric or len({*each.texts} - {"0"}) == 1 for each in numbers)
@@ -604,7 +608,7 @@ class _Search:
         return not is_given and len(numbers) > 1 and metrics < _HALF * len(numbers)
 
     def _take_wide(self, times: _Times, rest: Sequence[_Column]) -> list[_Column]:
-        """Take all columns of numbers as servers."""
+        """Take all numeric columns as servers."""
         tables = [sample.table for _, sample in self.samples[1:]]
         more = {
             name: _Column(name, column)
@@ -642,9 +646,9 @@ class _Search:
         return servers
 
     def _choose_players(self, server: _Column | None, numbers: Sequence[_Column]) -> _Column:
-        """Return the column of counts; what is fixed for each server is unlikely.
+        """Return the column of counts. Columns that are constant for each server are unlikely.
 
-        Raises SourceError if there is none.
+        Raises SourceError if no column has counts.
         """
         if given := self.given.columns.get("players"):
             return self.columns[given]
@@ -664,7 +668,7 @@ class _Search:
         return best
 
     def _propose_id(self) -> tuple[str, str]:
-        """Return the likely server of files without identifiers, and words for a question."""
+        """Propose an identifier for files without an identifier column, with a question text."""
         plain = [replace(source, mapping=ColumnMapping()) for source in self.sources]
         stems = [os.path.basename(source.server_id) for source in plain]
         folders = [os.path.basename(os.path.dirname(source.title)) for source in plain]
@@ -681,9 +685,9 @@ class _Search:
     # Counts
 
     def _settle_counts(self, players: Sequence[_Column], times: _Times) -> None:
-        """Find the separators of thousands and whether counts must be rounded."""
+        """Determine the thousands separator, and whether counts must be rounded."""
         names = {each.name for each in players}
-        # A row without a time may have totals or averages.
+        # A row without a time may contain totals or averages.
         rows = [*map(_may_be_time, _join_rows(self.sample.table, times.names))]
         texts = {text.strip() for each in players for text in compress(each.texts, rows)}
         for _, sample in self.samples[1:]:
@@ -702,7 +706,7 @@ class _Search:
             self.of_values.append(Question("round", text, ("yes",)))
 
     def _find_thousands(self, texts: Sequence[str]) -> str | None:
-        """Return the separator of thousands, if any, and ask if there are two readings."""
+        """Return the thousands separator, if any, and add a question if it is ambiguous."""
         readings: dict[tuple[int | None, ...], str | None] = {}
         for each in (None, *THOUSANDS):
             mapping = ColumnMapping(thousands=each, rounds=True)
@@ -736,9 +740,9 @@ class _Search:
         return lines
 
     def _try(self, options: MappingOptions) -> list[str]:
-        """Return what a build would keep of the first rows.
+        """Describe what a build would keep of the first rows.
 
-        Raises SourceError if it is nothing, or if a source lacks a column.
+        Raises SourceError if it would keep nothing, or if a source lacks a column.
         """
         mapping = replace(options, time_zone=options.time_zone or "UTC").build_mapping()
         for source, sample in self.samples[1:]:
@@ -798,7 +802,7 @@ def _measure(texts: Sequence[str], forms: Mapping[str, Any]) -> float:
 
 
 def _order_forms(texts: Sequence[str]) -> tuple[Sequence[str], bool]:
-    """Return the orders of day and month, the likelier first, and whether it is sure."""
+    """Return the orders of day and month, the likelier one first, and whether it is certain."""
     found = [match for text in texts if (match := _PARTS.match(text))]
     parts = [(int(match[1]), int(match[3])) for match in found]
     is_day = found[0][2] == "." or any(first > _MONTHS for first, _ in parts)
@@ -816,24 +820,24 @@ def _read_count(mapping: ColumnMapping, text: str) -> int | None:
 
 
 def _is_same(column: _Column, counts: Sequence[str]) -> bool:
-    """Return whether a column is the same in all rows with a count, as the type of a record."""
+    """Return whether a column is constant in all rows with a count, such as a record type."""
     rows = zip(column.texts, counts, strict=True)
     return _Column(column.name, [text for text, count in rows if count.strip()]).is_constant
 
 
 def _is_key(column: _Column, times: Sequence[str]) -> bool:
-    """Return whether hardly any two rows have the same value and the same time."""
+    """Return whether value and time together identify nearly every row."""
     return len({*zip(column.texts, times, strict=True)}) >= _ALMOST_ALL * len(times)
 
 
 def _is_part(texts: Sequence[str], others: Sequence[str]) -> bool:
-    """Return whether each text is a part of another one's text, and a shorter one."""
+    """Return whether each text is a proper substring of the other text in its row."""
     pairs = zip(texts, others, strict=True)
     return all(text in other and len(text) < len(other) for text, other in pairs)
 
 
 def _is_fixed(column: _Column, server: _Column) -> bool:
-    """Return whether each server has one number, while it has several rows."""
+    """Return whether each server has a single number, although some servers have several rows."""
     servers = len({*server.texts})
     pairs = len({*zip(server.texts, column.texts, strict=True)})
     return pairs == servers < len(server.texts)
@@ -856,7 +860,7 @@ _ONE_EACH = "one server each"
 
 
 def _format_columns(columns: Mapping[str, _Column], notes: Mapping[str, str]) -> list[str]:
-    """Return a line for each column, those that are used first, and one for all servers."""
+    """Return one line per column, used columns first, and one for all servers of a wide file."""
     single = [name for name in columns if name and notes.get(name) != _ONE_EACH]
     single.sort(key=lambda name: name not in notes)
     rows = [
@@ -878,7 +882,7 @@ def _format_columns(columns: Mapping[str, _Column], notes: Mapping[str, str]) ->
 
 
 def _cut(text: str, room: int = _ROOM) -> str:
-    """Return a text that fits into a line, with control characters as escapes."""
+    """Shorten a text to fit into a line, with control characters escaped."""
     text = text[: 2 * room]
     text = text if text.isprintable() else wire.quote_value(text)[1:-1]
     while _count_cells(text) > room:

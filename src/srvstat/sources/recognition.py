@@ -1,4 +1,4 @@
-"""Recognize the kind of a file by its beginning, whatever its name is."""
+"""Recognize the kind of a file by its first bytes, regardless of its name."""
 
 import json
 import re
@@ -6,11 +6,11 @@ import zipfile
 from typing import Any
 
 HEAD_BYTES = 1 << 16
-"""The bytes, decompressed, by which a file is recognized."""
+"""The number of decompressed bytes from which a file is recognized."""
 
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
-_SNAPSHOT_ID = (0x73727673).to_bytes(4)  # the application_id of schema.sql
+_SNAPSHOT_ID = (0x73727673).to_bytes(4)  # the application_id in schema.sql
 _SQLITE = b"SQLite format 3\x00"
 _MINETRACK = re.compile(
     rb"CREATE TABLE [\"`\[]?pings\b[^)]*\bip\b[^)]*\bplayer(Count)?\b", re.IGNORECASE
@@ -32,7 +32,7 @@ _UNREADABLE = {
     b"%PDF": "a PDF, not data; export the table as CSV",
     b"ARROW1": "a file of Arrow; save it as Parquet",
 }
-"""What a file is that can't be read, by its first bytes, and what to do."""
+"""Unreadable formats by their first bytes: a description, and what to do."""
 
 _PAGE = re.compile(r"<!doctype html|<(html|head|body)\b", re.IGNORECASE)
 _RRD = re.compile(r"<rrd\b")
@@ -46,21 +46,21 @@ _BATTLEMETRICS = re.compile(r'"type"\s*:\s*"dataPoint"')
 
 
 def find_compression(start: bytes) -> str | None:
-    """Return how a file is compressed, gzip or zstd, by its first bytes."""
+    """Return the compression that a file's first bytes show: gzip, zstd or None."""
     found = (name for magic, name in _COMPRESSIONS.items() if start.startswith(magic))
     return next(found, None)
 
 
 class UnknownError(ValueError):
-    """A file is of no kind that can be read; the message says what it is, if that is known."""
+    """A file has no readable kind. The message says what the file is, if that is known."""
 
 
 def recognize(head: bytes, path: str, *, is_compressed: bool) -> str:
-    """Return the kind of a file with a beginning; the path is for archives.
+    """Return the kind of a file from its first bytes. The path is needed for archives.
 
-    Text that is nothing else is CSV, and so is an empty file.
+    Any other text is CSV, and so is an empty file.
 
-    Raises UnknownError.
+    Raises UnknownError if the kind is not readable.
     """
     for start, problem in _UNREADABLE.items():
         if head.startswith(start):
@@ -128,9 +128,9 @@ def _decode(text: str) -> Any:
 
 
 def fits_ndjson(kind: str, head: bytes) -> bool:
-    """Return whether a file of a kind by its beginning may be NDJSON, as its name says.
+    """Return whether a file that was recognized as `kind` may be NDJSON, as its name says.
 
-    Lines of NDJSON may be malformed, and may have any length.
+    The lines of NDJSON may be malformed and may have any length.
     """
     lines = [
         line for each in head.split(b"\n") if (line := each.removeprefix(b"\xef\xbb\xbf").strip())

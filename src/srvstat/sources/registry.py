@@ -1,6 +1,6 @@
-"""The kinds of sources. To add one, write its module and add a line to KINDS.
+"""The kinds of sources. To add a kind, write its module and add a line to KINDS.
 
-A package above this one adds its kinds when it is imported.
+Higher-level packages register their own kinds when they are imported.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,15 +12,20 @@ from srvstat.contract.errors import MissingLibraryError
 
 
 class Kind(NamedTuple):
-    """The file extensions of a kind of source, and the functions that read it.
+    """A kind of source: its file extensions, its reader functions and its properties.
 
-    A function is written as `module:name`; None means that sources of this kind have no such data.
-    `observations` yields batches, `records` returns server records, and `sample` returns the first
-    rows. `is_fixed` says that the observations are read without the options of a mapping.
-    `uses_slugs` says that identifiers never have the contract's form, so that slugs of them are
-    used. `is_whole` says that a source has the records of all its servers. `takes_query` says that
-    observations can be the rows of an SQL query. `extra` installs the libraries of the kind.
-    `--source` does not take a kind that `is_object`: its sources are Python objects, not files.
+    A function is written as `module:name`, or None if sources of this kind have no such data.
+
+    - `extensions`: the file extensions.
+    - `observations`: the function that yields batches of observations.
+    - `records`: the function that returns server records.
+    - `sample`: the function that returns the first rows.
+    - `is_fixed`: whether observations are read without mapping options.
+    - `uses_slugs`: whether identifiers never have the contract's form, so that slugs replace them.
+    - `is_whole`: whether a source contains the records of all its servers.
+    - `takes_query`: whether observations can be the rows of an SQL query.
+    - `extra`: the extra that installs the required libraries.
+    - `is_object`: whether sources are Python objects, so that `--source` does not accept the kind.
     """
 
     extensions: tuple[str, ...] = ()
@@ -36,7 +41,7 @@ class Kind(NamedTuple):
 
 
 def _describe_module(module: str, *extensions: str, **others: Any) -> Kind:
-    """Return a kind whose own module has the functions `read` and `read_sample`."""
+    """Return a kind whose module has the functions `read` and `read_sample`."""
     path = f"srvstat.sources.{module}"
     return Kind(extensions, f"{path}:read", sample=f"{path}:read_sample", **others)
 
@@ -72,17 +77,17 @@ KINDS: dict[str, Kind] = {
         sample="srvstat.sources.trackers:read_prometheus_sample",
     ),
 }
-"""The kinds by their names. Each module is imported on first use."""
+"""The kinds by name. Each module is imported on first use."""
 
 TEXT_KINDS = ("csv", "ndjson")
-"""The kinds that `--input-format` takes for standard input and for other extensions."""
+"""The kinds that `--input-format` accepts for standard input and unknown extensions."""
 
 SCHEMES: Mapping[str, str] = {
     "postgresql": "postgresql",
     "postgres": "postgresql",
     **dict.fromkeys(("file", "hdfs", "viewfs", "s3a", "gs", "abfs", "abfss"), "parquet"),
 }
-"""The kind of each scheme of URLs; only Spark reads Parquet from the schemes of Hadoop."""
+"""The kind of each URL scheme. Only Spark reads Parquet from the Hadoop schemes."""
 
 EXTENSIONS: Mapping[str, str] = {
     extension: name for name, kind in KINDS.items() for extension in kind.extensions
@@ -91,22 +96,22 @@ EXTENSIONS: Mapping[str, str] = {
 
 
 def list_choices() -> tuple[str, ...]:
-    """Return the names of kinds that `--source` takes."""
+    """Return the names of the kinds that `--source` accepts."""
     return tuple(name for name, kind in KINDS.items() if not kind.is_object)
 
 
 def load_reader(kind: str) -> Callable[..., Any]:
-    """Return the function that reads the observations of a kind.
+    """Return the function that reads observations of a kind.
 
-    Raises MissingLibraryError.
+    Raises MissingLibraryError if a required library is not installed.
     """
     return load_function(kind, KINDS[kind].observations)
 
 
 def load_record_reader(kind: str) -> Callable[..., Any]:
-    """Return the function that reads the server records of a kind.
+    """Return the function that reads server records of a kind.
 
-    Raises MissingLibraryError.
+    Raises MissingLibraryError if a required library is not installed.
     """
     return load_function(kind, KINDS[kind].records)
 
@@ -114,7 +119,7 @@ def load_record_reader(kind: str) -> Callable[..., Any]:
 def load_function(kind: str, name: str | None) -> Callable[..., Any]:
     """Return the function with a name such as `module:function`.
 
-    Raises MissingLibraryError for a library that an extra installs.
+    Raises MissingLibraryError if a required library is not installed.
     """
     assert name, f"{kind} has no such data"  # noqa: S101 - callers check what a kind has
     module, _, function = name.partition(":")
@@ -123,18 +128,18 @@ def load_function(kind: str, name: str | None) -> Callable[..., Any]:
 
 
 def load_module(user: str, module: str, extra: str) -> ModuleType:
-    """Import a module that needs a library, or a library.
+    """Import a library, or a module that needs a library.
 
-    `user` is what needs it, and `extra` the extra that installs it, for the message.
+    `user` names what needs the library, and `extra` the extra that installs it, for the message.
 
-    Raises MissingLibraryError.
+    Raises MissingLibraryError if the library is not installed.
     """
     try:
         return import_module(module)
     except ImportError as error:
         if (error.name or "").startswith("srvstat"):
             raise
-        # psycopg without libpq raises an error without a name.
+        # psycopg without libpq raises an ImportError without a name.
         needed = f"needs the library {error.name}" if error.name else " ".join(str(error).split())
         remedy = f"run pip install 'srvstat[{extra}]'"
         raise MissingLibraryError(f"{user}: {needed}; {remedy}") from None

@@ -1,8 +1,8 @@
-"""Read the XML that `rrdtool dump` writes: one archive of a round-robin database.
+"""Read the XML written by `rrdtool dump`: one archive of a round-robin database.
 
-The rows of an archive have no times of their own; the last one ends at the last whole interval
-before the last update. Dumps can be large, and a program writes them, so that regular expressions
-read them a part at a time, without an XML parser and its entities.
+The rows of an archive have no times of their own. The last row ends at the last whole interval
+before the last update. Dumps can be large and are machine-written, so they are read in parts with
+regular expressions, without an XML parser and its entities.
 """
 
 import re
@@ -28,7 +28,7 @@ _VALUE = re.compile(rb"<v>\s*([^<\s]*)\s*</v>")
 
 
 class _Archive(NamedTuple):
-    """An archive: its number, its consolidation function, and the seconds and number of rows."""
+    """An archive: its number, consolidation function, seconds per row and number of rows."""
 
     number: int
     function: str
@@ -41,7 +41,7 @@ class _Archive(NamedTuple):
 
 
 class _Database(NamedTuple):
-    """The names of a database's sources, its last update in Unix seconds, and the archives."""
+    """A database: its data source names, its last update in Unix seconds, and its archives."""
 
     names: Sequence[str]
     last_update: int
@@ -49,9 +49,10 @@ class _Database(NamedTuple):
 
 
 def read(source: Source) -> Iterator[Batch]:
-    """Read the archive that the mapping names, else the finest one of averages.
+    """Read the archive that the mapping names, or else the finest archive of averages.
 
-    Raises SourceError if the source is no complete dump, UsageError if the archive is not clear.
+    Raises SourceError if the source is not a complete dump. Raises UsageError if the archive is
+    ambiguous.
     """
     database = _read_archives(source)
     tables = _read_tables(source, database, _choose(source, database))
@@ -61,7 +62,7 @@ def read(source: Source) -> Iterator[Batch]:
 def read_sample(source: Source) -> Sample:
     """Return the first rows of an archive.
 
-    Raises SourceError and UsageError as `read`.
+    Raises SourceError and UsageError as `read` does.
     """
     database = _read_archives(source)
     chosen = _choose(source, database)
@@ -74,7 +75,7 @@ def read_sample(source: Source) -> Sample:
 
 
 def _split(source: Source) -> Iterator[bytes]:
-    """Read the text in parts that begin with a row, except the first one."""
+    """Read the text in parts that begin with a row, except for the first part."""
     rest = b""
     for chunk in source.read_chunks():
         part, tag, end = (rest + chunk).rpartition(b"<row>")
@@ -128,7 +129,7 @@ def _choose(source: Source, database: _Database) -> _Archive:
 
 
 def _read_tables(source: Source, database: _Database, chosen: _Archive) -> Iterator[Table]:
-    """Read the rows of an archive; the place of a row is its number in the archive, from 1."""
+    """Read the rows of an archive. The place of a row is its number in the archive, from 1."""
     names = [_TIME, *database.names]
     last = database.last_update // chosen.seconds * chosen.seconds
     first = last - (chosen.rows - 1) * chosen.seconds
@@ -154,7 +155,7 @@ def _read_rows(source: Source, chosen: _Archive, width: int) -> Iterator[list[st
 
 
 def _format_value(text: str) -> str:
-    """Return a value without an exponent, such as 41 for 4.1000000000e+01, or empty."""
+    """Format a number without an exponent, such as 41 for 4.1000000000e+01. NaN becomes empty."""
     try:
         value = float(text or "nan")
     except ValueError:

@@ -1,7 +1,7 @@
-"""Read server records as NDJSON: the specification's Server detail, and keys of our own.
+"""Read server records as NDJSON: the specification's Server detail plus keys of our own.
 
-One invalid record makes the source unusable: without that record, an existing server would be
-answered with SERVER_NOT_FOUND.
+A single invalid record makes the source unusable. Without that record, requests for an existing
+server would return SERVER_NOT_FOUND.
 """
 
 import re
@@ -22,25 +22,25 @@ from srvstat.sources.source import Source
 from srvstat.sources.values import COUNT_RULE, IDENTIFIER, IDENTIFIER_RULE, MAX_PLAYERS, is_utf8
 
 MAX_SOURCE_ID_LENGTH = 512
-"""The most characters of a server's identifier in its source."""
+"""The maximum length of a server's identifier in its source."""
 
 SOURCE_ID_RULE = f"must be 1 to {MAX_SOURCE_ID_LENGTH} characters of Unicode without U+0000"
 
 _OTHERS = re.compile("[^a-z0-9]+")
 _HASH_DIGITS = (0, 6, 16, 64)
-"""The hexadecimal digits of a hash in an id, the next ones if ids would be equal."""
+"""The number of hexadecimal hash digits in an id; more digits resolve collisions."""
 _LEAST_DIGITS = 8
-"""The digits after an identifier of which nothing is left, such as signs only."""
+"""The number of hash digits in an id made from punctuation only."""
 
 
 _COMPLETED = {"cfxId": "cfx_id", "game": "game", "hostname": "hostname"}
-"""The attributes of the fields that a build completes if a record lacks them."""
+"""The fields that a build fills in if a record lacks them, with their attributes."""
 
 
 def make_slug(identifier: str) -> str:
-    """Return an identifier in ASCII and lower case, with a hyphen for each run of other characters.
+    """Convert an identifier to lower-case ASCII, with a hyphen for each run of other characters.
 
-    There is no hyphen at the ends. Nothing may be left.
+    There are no hyphens at the ends. The result may be empty.
     """
     if not identifier.isascii():
         from anyascii import anyascii  # noqa: PLC0415 - few sources need it
@@ -56,10 +56,10 @@ def _cut_slug(slug: str, suffix: str) -> str:
 def choose_ids(
     identifiers: Collection[str], used: Container[str], *, converts_all: bool
 ) -> dict[str, str]:
-    """Return an id for each identifier of servers: itself, if the contract allows it, or a slug.
+    """Choose an id for each server identifier: itself if the contract allows it, otherwise a slug.
 
-    Unless `converts_all`, in which case all are slugs. Slugs that would be equal, or equal to an
-    identifier or a `used` text, get a hash, so that no id depends on the order of identifiers.
+    With `converts_all`, every id is a slug. A slug that equals another slug, an id, or one of
+    `used` gets a hash, so that no id depends on the order of the identifiers.
     """
     ids, slugs = dict[str, str](), dict[str, str]()
     for identifier in identifiers:
@@ -86,11 +86,15 @@ def _add_hash(slug: str, identifier: str, digits: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartialRecord:
-    """A server as in its source. None marks a value that the source does not have.
+    """A server as described in its source. None marks a value that the source lacks.
 
-    `source_id` is the identifier that the source uses, if it is not the id. A record without an id
-    has one. A server that was renamed or restarted has `other_source_ids`, too. `completed` are the
-    names of the fields that an earlier build completed. Instants are Unix milliseconds.
+    - `source_id`: the server's identifier in the source, if it differs from the id. A record
+      without an id has a source id.
+    - `other_source_ids`: further identifiers of a server that was renamed or restarted.
+    - `completed`: the fields that an earlier build filled in.
+    - `publishable`: whether the server is public.
+
+    Instants are Unix milliseconds.
     """
 
     id: str | None = None
@@ -116,13 +120,13 @@ class PartialRecord:
 
     @property
     def source_ids(self) -> tuple[str, ...]:
-        """All identifiers that the source uses; none if it uses the id."""
+        """All identifiers used in the source; none if the source uses the id."""
         return () if self.source_id is None else (self.source_id, *self.other_source_ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRecord(PartialRecord):
-    """A server with all fields that have no default."""
+    """A server with values for all required fields."""
 
     id: str
     cfx_id: str
@@ -131,10 +135,10 @@ class ServerRecord(PartialRecord):
 
 
 def complete_record(record: PartialRecord, game: str | None) -> ServerRecord:
-    """Return a record that has an id with the values that it lacks, and their names in `completed`.
+    """Fill in the missing values of a record that has an id, and add their fields to `completed`.
 
-    The cfxId is the id, the hostname is the identifier as the source writes it, and the game is
-    `game`; without one, it is empty.
+    The cfxId defaults to the id, the hostname to the identifier in the source, and the game to
+    `game`. The game is empty if `game` is None.
     """
     assert record.id, "no id"  # noqa: S101 - complete_records gives one
     made = {"cfx_id": record.id, "game": game, "hostname": record.source_id or record.id}
@@ -152,11 +156,11 @@ def complete_record(record: PartialRecord, game: str | None) -> ServerRecord:
 def complete_records(
     title: str, records: Iterable[PartialRecord], game: str | None
 ) -> list[ServerRecord]:
-    """Return the records of a source with the values that they lack. Equal ones count once.
+    """Fill in the missing values of a source's records. Identical records count once.
 
-    The id of a record without one is a slug.
+    A record without an id gets a slug of its source id.
 
-    Raises SourceError for an identifier that two servers have, which a completed value may cause.
+    Raises SourceError if two servers have the same identifier, even if it was filled in.
     """
     given = list(records)
     used = {record.id for record in given if record.id}
@@ -171,9 +175,10 @@ def complete_records(
 
 
 def check_identifiers(title: str, records: Iterable[ServerRecord]) -> None:
-    """Check that no two records have the same id, cfxId or sourceId.
+    """Check that no two records share an id, cfxId or sourceId.
 
-    Nor may a sourceId be the id of another server: observations could mean either of them.
+    A sourceId must not be another server's id either, because observations could mean either
+    server.
 
     Raises SourceError, which names both servers.
     """
@@ -212,7 +217,7 @@ def _describe_conflict(
 
 
 def count_completed(records: Iterable[ServerRecord]) -> dict[str, int]:
-    """Return in how many records each field was completed, for the fields with any."""
+    """Return the number of records in which each field was filled in; only fields with any."""
     return dict(sorted(Counter(name for each in records for name in each.completed).items()))
 
 
@@ -221,7 +226,7 @@ _T = TypeVar("_T")
 
 _LINES_PER_CHUNK = 1_000
 _MEMBERS = (*ServerDetail.list_members(), "sourceId", "completed", "publishable")
-"""The keys of a record: those of the specification, and three of our own."""
+"""The keys of a record: those of the specification and three of our own."""
 
 
 class FieldError(ValueError):
@@ -229,9 +234,9 @@ class FieldError(ValueError):
 
 
 def check_object(value: Any, what: str, known: tuple[str, ...]) -> Mapping[str, Any]:
-    """Return an object whose keys are all known.
+    """Check that a value is an object with known keys only.
 
-    Raises FieldError.
+    Raises FieldError if it is not.
     """
     if not isinstance(value, dict):
         raise FieldError(f"{what}: must be an object")
@@ -242,9 +247,9 @@ def check_object(value: Any, what: str, known: tuple[str, ...]) -> Mapping[str, 
 
 
 def require_field(given: Mapping[str, Any], name: str, check: Callable[[Any], _T]) -> _T:
-    """Return the checked value of a field that may not be missing or null.
+    """Return the checked value of a required field.
 
-    Raises FieldError.
+    Raises FieldError if the field is missing, null or invalid.
     """
     value = get_field(given, name, check)
     if value is None:
@@ -255,11 +260,11 @@ def require_field(given: Mapping[str, Any], name: str, check: Callable[[Any], _T
 def get_field(
     given: Mapping[str, Any], name: str, check: Callable[[Any], _T], *, within: str = ""
 ) -> _T | None:
-    """Return the checked value of a field; None if it is missing or null.
+    """Return the checked value of a field, or None if it is missing or null.
 
     `within` is the path of the object, for messages.
 
-    Raises FieldError.
+    Raises FieldError if the value is invalid.
     """
     value = given.get(name)
     if value is None:
@@ -271,9 +276,9 @@ def get_field(
 
 
 def check_identifier(value: Any) -> str:
-    """Return an identifier that the contract allows.
+    """Check that the contract allows an identifier.
 
-    Raises ValueError.
+    Raises ValueError if it does not.
     """
     if not isinstance(value, str) or not IDENTIFIER.fullmatch(value):
         raise ValueError(IDENTIFIER_RULE)
@@ -281,9 +286,9 @@ def check_identifier(value: Any) -> str:
 
 
 def check_game(value: Any) -> str:
-    """Return a game of the contract.
+    """Check that a value is a game of the contract.
 
-    Raises ValueError.
+    Raises ValueError if it is not.
     """
     if value not in GAMES:
         raise ValueError(f"must be {' or '.join(GAMES)}")
@@ -291,9 +296,9 @@ def check_game(value: Any) -> str:
 
 
 def check_text(value: Any) -> str:
-    """Return Unicode text that a snapshot can store.
+    """Check that a value is Unicode text that a snapshot can store.
 
-    Raises ValueError.
+    Raises ValueError if it is not.
     """
     if not isinstance(value, str):
         raise ValueError("must be a string")
@@ -305,9 +310,9 @@ def check_text(value: Any) -> str:
 
 
 def check_texts(value: Any) -> tuple[str, ...]:
-    """Return an array of texts.
+    """Check that a value is an array of texts.
 
-    Raises ValueError.
+    Raises ValueError if it is not.
     """
     if not isinstance(value, list):
         raise ValueError("must be an array of strings")
@@ -315,9 +320,9 @@ def check_texts(value: Any) -> tuple[str, ...]:
 
 
 def check_source_id(value: Any) -> str:
-    """Return the identifier that a source uses for a server.
+    """Check that a value is valid as a server's identifier in its source.
 
-    Raises ValueError.
+    Raises ValueError if it is not.
     """
     text = check_text(value)
     if not 1 <= len(text) <= MAX_SOURCE_ID_LENGTH:
@@ -326,7 +331,7 @@ def check_source_id(value: Any) -> str:
 
 
 def is_source_id(text: str) -> bool:
-    """Return whether a text can be the identifier of a server in its source."""
+    """Return whether a text is valid as a server's identifier in its source."""
     try:
         return check_source_id(text) == text
     except ValueError:
@@ -334,17 +339,17 @@ def is_source_id(text: str) -> bool:
 
 
 def _check_source_ids(value: Any) -> tuple[str, ...]:
-    """Return one or several identifiers that sources use for a server, each once.
+    """Check one or several source identifiers, and drop duplicates.
 
-    Raises ValueError.
+    Raises ValueError if one is invalid.
     """
     return tuple(dict.fromkeys(map(check_source_id, value if isinstance(value, list) else [value])))
 
 
 def check_completed(value: Any) -> tuple[str, ...]:
-    """Return the names of completed fields, in order, each once.
+    """Check the names of completed fields; return them sorted, without duplicates.
 
-    Raises ValueError.
+    Raises ValueError if a name is invalid.
     """
     names = set(check_texts(value))
     if not names <= _COMPLETED.keys():
@@ -353,9 +358,9 @@ def check_completed(value: Any) -> tuple[str, ...]:
 
 
 def check_count(value: Any) -> int:
-    """Return a number of players.
+    """Check a number of players.
 
-    Raises ValueError.
+    Raises ValueError if the number is invalid.
     """
     if type(value) is not int or not 0 <= value <= MAX_PLAYERS:
         raise ValueError(COUNT_RULE)
@@ -363,9 +368,9 @@ def check_count(value: Any) -> int:
 
 
 def check_flag(value: Any) -> bool:
-    """Return a Boolean value.
+    """Check that a value is Boolean.
 
-    Raises ValueError.
+    Raises ValueError if it is not.
     """
     if type(value) is not bool:
         raise ValueError("must be true or false")
@@ -375,7 +380,7 @@ def check_flag(value: Any) -> bool:
 def check_instant(value: Any) -> int:
     """Return an instant in Unix milliseconds.
 
-    Raises ValueError.
+    Raises ValueError if the value is not an instant.
     """
     if type(value) not in (int, str):
         raise ValueError("must be an integer or a string")
@@ -398,16 +403,16 @@ _FIELDS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
     ("updatedAt", "updated_at", check_instant),
     ("completed", "completed", check_completed),
 )
-"""The keys, attributes and checks of the fields that a record may lack."""
+"""The keys, attributes and checks of the optional fields."""
 
 
 def read_records(source: Source) -> list[PartialRecord]:
-    """Read all server records, publishable or not. Identical records count once.
+    """Read all server records, public or not. Identical records count once.
 
     A record may lack the cfxId, the game and the hostname.
 
-    Warns of each field whose values in publishable servers do not have the form that the
-    specification names (2.6). The values are kept unchanged (D20).
+    Warns about each field whose values in public servers don't have the form that the specification
+    describes (2.6). The values are kept unchanged (D20).
 
     Raises SourceError for an invalid record, with its line and field, and as `read_blocks` does.
     """
@@ -434,7 +439,7 @@ def read_records(source: Source) -> list[PartialRecord]:
 def format_records(records: Iterable[ServerRecord]) -> Iterator[bytes]:
     """Yield records as lines of a servers file, in chunks.
 
-    Null marks values to add or to derive, and empty ones.
+    Null marks empty values and values to be filled in.
     """
     blank: dict[str, Any] = dict.fromkeys(ServerDetail.list_members())
     rest = iter(records)
@@ -443,8 +448,8 @@ def format_records(records: Iterable[ServerRecord]) -> Iterator[bytes]:
 
 
 def _list_fields(record: ServerRecord) -> dict[str, Any]:
-    """Return the fields of a record, except default values."""
-    # An empty hostname or iconUrl differs from one that is missing.
+    """Return the fields of a record, without default values."""
+    # An empty hostname or iconUrl differs from a missing one.
     found: dict[str, Any] = {"id": record.id, "iconUrl": record.icon_url}
     if record.source_id is not None:
         found["sourceId"] = record.source_ids if record.other_source_ids else record.source_id
@@ -463,7 +468,7 @@ def _list_fields(record: ServerRecord) -> dict[str, Any]:
 
 
 def _parse_record(value: Any, *, any_id: bool) -> PartialRecord:
-    """Return a record; with `any_id`, an id may have any form, and is then the source's."""
+    """Parse a record. With `any_id`, an id of any form is taken as the source's identifier."""
     given = check_object(value, "the record", _MEMBERS)
     players = given.get("players")
     counts = {} if players is None else check_object(players, "players", (*Players.model_fields,))
@@ -474,7 +479,7 @@ def _parse_record(value: Any, *, any_id: bool) -> PartialRecord:
     for name in ("current", "max"):
         found[f"players_{name}"] = get_field(counts, name, check_count, within="players.")
     if "publishable" in given:
-        # Null is invalid: read as true, it could publish a server that must stay hidden.
+        # Null is rejected: if it counted as true, it could publish a server that must stay hidden.
         found["publishable"] = require_field(given, "publishable", check_flag)
     found |= {"source_id": source_ids[0], "other_source_ids": source_ids[1:]} if source_ids else {}
     found["id" if IDENTIFIER.fullmatch(server_id) else "source_id"] = server_id

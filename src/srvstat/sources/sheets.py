@@ -18,18 +18,20 @@ from srvstat.sources.tables import SAMPLE_ROWS, Sample, Table, convert_table
 
 _MAX_BYTES = 1 << 30
 _MAX_CELLS = 1 << 25
-"""The bytes that a workbook may have decompressed, and the cells of a sheet."""
+"""The maximum decompressed size of a workbook in bytes, and the maximum number of cells of a
+sheet.
+"""
 
 _WIDE = re.compile(rb"""\br\s*=\s*["'][A-Z]{2}""")
 _CELL = re.compile(rb"""\br\s*=\s*["']([A-Z]{1,3})([0-9]{1,7})["']""")
 _COUNT = re.compile(rb"""ount\s*=\s*["']([0-9]+)""")
-"""The name of a cell, such as B12, in a column after Z or in any, and a number of texts."""
+"""Match a cell reference such as B12, beyond column Z or in any column, and a number of texts."""
 
 
 def read(source: Source) -> Iterator[Batch]:
-    """Read the rows of the sheet that the mapping names, else the only one with rows.
+    """Read the rows of the sheet that the mapping names, or else of the only sheet with rows.
 
-    Raises SourceError if the workbook can't be read, UsageError if the sheet is not clear.
+    Raises SourceError if the workbook can't be read. Raises UsageError if the sheet is ambiguous.
     """
     return map(partial(convert_table, source), _read_tables(source, _open_sheet(source)))
 
@@ -37,7 +39,7 @@ def read(source: Source) -> Iterator[Batch]:
 def read_sample(source: Source) -> Sample:
     """Return the first rows of a sheet.
 
-    Raises SourceError and UsageError as `read`.
+    Raises SourceError and UsageError as `read` does.
     """
     sheet = _open_sheet(source)
     table = next(_read_tables(source, sheet))
@@ -58,12 +60,12 @@ def _open_sheet(source: Source) -> calamine.CalamineSheet:
 
 
 def _check_size(source: Source, file: IO[bytes]) -> None:
-    """Check what a workbook has decompressed, and where its cells are.
+    """Check a workbook's decompressed size and the extent of its cells.
 
-    The library holds a sheet in memory as a rectangle, however few cells it has, and ends the
-    process if it is too large.
+    The library holds a sheet in memory as a rectangle, however few cells have values, and ends the
+    process if the rectangle is too large.
 
-    Raises SourceError.
+    Raises SourceError if the workbook is too large.
     """
     total = 0
     with zipfile.ZipFile(file) as archive:
@@ -73,8 +75,8 @@ def _check_size(source: Source, file: IO[bytes]) -> None:
             for part in _read_parts(archive, member):
                 total += len(part)
                 text = rest + part
-                counts = map(int, _COUNT.findall(text))  # it allocates what the file states
-                if _WIDE.search(text):  # all rows of 26 columns are few enough
+                counts = map(int, _COUNT.findall(text))  # the library allocates the declared counts
+                if _WIDE.search(text):  # a full sheet of 26 columns fits the limit
                     for column, row in _CELL.findall(text):
                         last_row = max(last_row, int(row))
                         last_column = max(last_column, _number_column(column))
@@ -122,9 +124,9 @@ def _read_tables(source: Source, sheet: calamine.CalamineSheet) -> Iterator[Tabl
 
     The header is the first row with two values, because a title may precede it.
 
-    Raises SourceError if there is none.
+    Raises SourceError if there is no header.
     """
-    # With a point between thousands, a number's own point would be one.
+    # Where points separate thousands, a decimal point would be misread.
     point = "," if source.mapping.thousands == "." else "."
     rows = (
         (at, [_format_cell(cell, point) for cell in row])
@@ -144,7 +146,10 @@ def _read_tables(source: Source, sheet: calamine.CalamineSheet) -> Iterator[Tabl
 
 
 def _format_cell(value: Any, point: str) -> str:
-    """Return the text of a cell; midnight is a date alone, as a column of clock times needs it."""
+    """Format a cell.
+
+    A date at midnight becomes a date alone, so that a clock time column can follow.
+    """
     if isinstance(value, float):
         return f"{value:.0f}" if value.is_integer() else repr(value).replace(".", point)
     return str(value)

@@ -24,21 +24,21 @@ from srvstat.sources import recognition, registry
 from srvstat.sources.mapping import STRICT, ColumnMapping
 from srvstat.sources.values import is_utf8
 
-# A process substitution such as <(zcat week.gz), or another descriptor that a shell opened.
+# A process substitution such as <(zcat week.gz), or another descriptor opened by a shell.
 _DESCRIPTOR_NAME = re.compile("/dev/fd/[0-9]+|/proc/(self|[0-9]+)/fd/[0-9]+")
 MAX_LINE_BYTES = 1 << 20
-"""Longer lines are refused, so that an input can't exhaust memory."""
+"""Longer lines are rejected, so that an input can't exhaust memory."""
 BLOCK_BYTES = 1 << 18
 
 _UNENDED = "the last line has no newline, so it may be cut off; add one if the line is complete"
 
 IN_MEMORY = ":memory:"
-"""DuckDB's name of a database that is not a file."""
+"""DuckDB's name for an in-memory database."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """Whole lines, joined by newlines, and the number of the first one, counted from 1."""
+    """Whole lines, joined by newlines, and the number of the first line, counted from 1."""
 
     first_line: int
     text: str
@@ -50,15 +50,17 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An input file, standard input or a database, and the name of its kind.
+    """An input file, standard input or a database.
 
-    `name` is a path, `-` or a URL. `mapping` says what its columns mean, and `query` is an SQL
-    query that returns them. `folder` is the folder that was named, if the file was found in it.
-    With `accepts_any_id`, identifiers may have a form that the contract does not allow; the build
-    judges them.
-
-    `on_bytes` is called with the number of stored bytes after each read. `on_warning` is called
-    with one line about a possible defect that does not stop the reading.
+    - `name`: a path, `-` or a URL.
+    - `kind`: the name of its kind in the registry.
+    - `mapping`: the meaning of its columns.
+    - `query`: an SQL query that returns those columns.
+    - `folder`: the folder in which the file was found, if the user named a folder.
+    - `accepts_any_id`: whether identifiers may have a form that the contract does not allow. The
+      build checks them.
+    - `on_bytes`: called after each read with the number of stored bytes.
+    - `on_warning`: called with one line about a possible defect that does not stop the reading.
     """
 
     name: str
@@ -72,12 +74,12 @@ class Source:
 
     @classmethod
     def from_name(cls, name: str, default: str | None, mapping: ColumnMapping = STRICT) -> Self:
-        """Return the source with a name: of the default kind if any, else as its content says.
+        """Return the source with a name: of the default kind if given, or else as its content says.
 
-        An extension tells the kind of a file that is not regular, and of one that can't be read.
+        The extension decides for files that are unreadable or not regular.
 
-        Raises UsageError if nothing tells the kind, SourceError if the content is of no kind that
-        can be read, MissingLibraryError.
+        Raises UsageError if the kind can't be determined. Raises SourceError if the content has no
+        readable kind. Raises MissingLibraryError if a required library is not installed.
         """
         title = format_title(name)
         found = default
@@ -104,12 +106,12 @@ class Source:
 
     @property
     def given_title(self) -> str:
-        """The title of what the user named: for a file found in a folder, the folder."""
+        """The title of what the user named: the folder in which a file was found, or the file."""
         return self.title if self.folder is None else format_title(self.folder)
 
     @property
     def server_id(self) -> str:
-        """The identifier of all rows of a source without a column of identifiers."""
+        """The identifier of all rows if the source has no identifier column."""
         folder, name = os.path.split(os.path.abspath(self.title))
         stem = os.path.splitext(_strip_compression(name))[0]
         found = (self.mapping.server or "{file}").replace("{file}", stem)
@@ -117,12 +119,12 @@ class Source:
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether the source is a query without a database of its own."""
+        """Whether the source is a query without a database."""
         return self.kind == "duckdb" and self.name == IN_MEMORY
 
     @property
     def title(self) -> str:
-        """The name as valid Unicode, without secrets; other bytes are escaped."""
+        """The name as valid Unicode, without secrets. Invalid bytes are escaped."""
         return "query" if self.is_in_memory else format_title(self.name)
 
     @property
@@ -137,9 +139,9 @@ class Source:
         return os.path.basename(self.given_title.rstrip(os.sep))
 
     def get_size(self) -> int | None:
-        """Return the size of a regular file in bytes, as stored, and None for any other input.
+        """Return a regular file's size in bytes, as stored, or None for any other input.
 
-        It is None for a DuckDB database, too, because the part that a query reads is unknown.
+        It is None for a DuckDB database, because the share that a query reads is unknown.
         """
         if self.kind == "duckdb":
             return None
@@ -150,9 +152,9 @@ class Source:
         return status.st_size if stat.S_ISREG(status.st_mode) and self.name != STDIN else None
 
     def check_regular(self) -> None:
-        """Check that a library can open the source: it would wait for the writer of a FIFO.
+        """Check that a library can open the source. On a FIFO it would wait for a writer.
 
-        Raises SourceError.
+        Raises SourceError if the source is not a regular file.
         """
         with convert_errors(self.title, SourceError):
             is_regular = self.name != STDIN and stat.S_ISREG(os.stat(self.name).st_mode)
@@ -160,13 +162,13 @@ class Source:
             raise SourceError(f"{self.title}: not a regular file; name a file")
 
     def report_rows(self, done: int, more: int, total: int) -> None:
-        """Report the share of the stored bytes that `more` rows have, after the first `done`."""
+        """Report the share of the stored bytes that the `more` rows after `done` rows take."""
         if self.on_bytes and total > 0:
             size = self.get_size() or 0
             self.on_bytes(size * (done + more) // total - size * done // total)
 
     def format_place(self, place: int) -> str:
-        """Return a place for messages: a line of a text, or a row of any other source."""
+        """Return a place for messages: a line of text, or a row of any other source."""
         return f"{self.title}, {'line' if self.kind in registry.TEXT_KINDS else 'row'} {place}"
 
     def build_error(self, place: int, reason: str) -> SourceError:
@@ -174,10 +176,10 @@ class Source:
         return SourceError(f"{self.format_place(place)}: {reason}")
 
     def read_blocks(self, *, warn_if_unended: bool = False) -> Iterator[TextBlock]:
-        """Read the text, a block of whole lines at a time.
+        """Read the text in blocks of whole lines.
 
-        Gzip is recognized by its first bytes. One byte order mark at the start is skipped.
-        `warn_if_unended` warns of a last line without a newline.
+        Gzip is recognized by its first bytes. A byte order mark at the start is skipped.
+        `warn_if_unended` warns if the last line has no newline.
 
         Raises SourceError if the input can't be read, is truncated gzip data, is not UTF-8 or has a
         line that is too long.
@@ -186,7 +188,7 @@ class Source:
         with self._open() as stream:
             while chunk := self._read(stream, line):
                 whole, newline, rest = (rest + chunk).rpartition(b"\n")
-                # A chunk is shorter than the longest line, so only its first line can be too long.
+                # A chunk is shorter than the maximum line, so only its first line can be too long.
                 self._check_length(line, whole.partition(b"\n")[0])
                 if newline:
                     yield self._decode(line, whole)
@@ -198,7 +200,7 @@ class Source:
             yield self._decode(line, rest)
 
     def read_chunks(self) -> Iterator[bytes]:
-        """Read the bytes, decompressed, in chunks of any length.
+        """Read the decompressed bytes, in chunks of any length.
 
         Raises SourceError if the input can't be read or is truncated gzip data.
         """
@@ -217,7 +219,7 @@ class Source:
             raise EncodingError(f"{self.title}: {NOT_UTF8}") from None
 
     def read_lines(self) -> Iterator[tuple[int, str]]:
-        """Read the lines that are not empty, with their numbers and without line ends."""
+        """Read the nonempty lines, with their numbers and without line endings."""
         for block in self.read_blocks():
             for number, line in block.split_lines():
                 if text := line.removesuffix("\r"):
@@ -230,7 +232,7 @@ class Source:
             yield _Text(buffered, self.mapping.encoding)
 
     def _read(self, stream: "_Text", line: int | None) -> bytes:
-        """Read as much as one call returns, so that all text before a truncation is used."""
+        """Read what a single call returns, so that all text before a truncation is used."""
         try:
             return stream.read1(BLOCK_BYTES)
         except EOFError:
@@ -244,11 +246,11 @@ class Source:
         raise self.build_error(line, f"{reason} here")
 
     def read_head(self) -> tuple[bytes, bool]:
-        """Return the beginning of the bytes, decompressed, and whether they are compressed.
+        """Return the beginning of the decompressed bytes, and whether the file is compressed.
 
-        A defect after the first bytes is left to the reader.
+        Defects after the first bytes are left to the reader.
 
-        Raises SourceError.
+        Raises SourceError if nothing can be read.
         """
         head = b""
         with self._open() as stream:
@@ -282,11 +284,11 @@ NOT_UTF8 = "not UTF-8; if it is Windows-1252, add --encoding cp1252"
 
 
 class EncodingError(SourceError):
-    """A text is not in the encoding of its mapping, or not UTF-8 without one."""
+    """A text is not in the encoding of its mapping, which is UTF-8 by default."""
 
 
 class _Zstd(io.RawIOBase):
-    """The bytes of frames of zstd, which follow each other."""
+    """The decompressed bytes of consecutive zstd frames."""
 
     def __init__(self, stored: "io.BufferedReader[Any]") -> None:
         self._stored = stored
@@ -304,7 +306,7 @@ class _Zstd(io.RawIOBase):
         Raises the errors of gzip: EOFError for data that is cut off, zlib.error for damaged data.
         """
         while not self._text:
-            # A frame of so many bytes has at most 32 MiB.
+            # A compressed frame of 1024 bytes decompresses to at most 32 MiB.
             if not (stored := self._rest or self._stored.read(1024)):
                 if self._frame is not None:
                     raise EOFError
@@ -324,9 +326,9 @@ class _Zstd(io.RawIOBase):
 
 
 class _Text:
-    """The bytes of a text in UTF-8, whatever its encoding is; UTF-16 is recognized.
+    """The bytes of a text converted to UTF-8 from any encoding. UTF-16 is detected.
 
-    A malformed character becomes bytes that are not UTF-8.
+    A malformed character becomes bytes that are not valid UTF-8.
     """
 
     def __init__(self, stored: "io.BufferedReader[Any]", encoding: str | None) -> None:
@@ -341,9 +343,9 @@ class _Text:
         self._is_start = True
 
     def read1(self, size: int) -> bytes:
-        """Return as much as one call reads, and nothing at the end.
+        """Return what a single call reads, or nothing at the end.
 
-        Raises UnicodeDecodeError, and the errors of decompression.
+        Raises UnicodeDecodeError if a character is malformed, and the errors of decompression.
         """
         while True:
             data = self._stream.read1(size)
@@ -365,9 +367,9 @@ def _strip_compression(name: str) -> str:
 
 
 def _recognize(source: Source, kind: str | None) -> str | None:
-    """Return the kind of a file by its content; `kind` is of its extension, if that tells one.
+    """Return the kind of a file by its content. `kind` is the kind of its extension, if any.
 
-    Raises SourceError.
+    Raises SourceError if the file can't be read or has no readable kind.
     """
     try:
         if not stat.S_ISREG(os.stat(source.name).st_mode):
@@ -380,22 +382,22 @@ def _recognize(source: Source, kind: str | None) -> str | None:
     try:
         found = recognition.recognize(head, source.name, is_compressed=is_compressed)
     except recognition.UnknownError as error:
-        if kind in {"parquet", "duckdb"}:  # its reader says what is wrong with it
+        if kind in {"parquet", "duckdb"}:  # the kind's reader explains what is wrong
             return kind
         raise NoDataError(f"{source.title}: {error}") from None
     if kind and (not head or (kind == "ndjson" and recognition.fits_ndjson(found, head))):
         return kind
-    if found not in registry.KINDS:  # a package above this one adds its kinds when it is imported
+    if found not in registry.KINDS:  # higher-level packages register their kinds when imported
         raise NoDataError(f"{source.title}: {found}, which can't be read here")
     return found
 
 
 class NoDataError(SourceError):
-    """A file is of no kind that can be read."""
+    """A file has no readable kind."""
 
 
 def list_stored_names(sources: Iterable[Source]) -> list[str]:
-    """Return the names that a snapshot stores: a folder once, and other sources each."""
+    """Return the names that a snapshot stores; a folder only once."""
     names: list[str] = []
     for folder, group in groupby(sources, key=attrgetter("folder")):
         found = [source.stored_name for source in group]
@@ -406,21 +408,24 @@ def list_stored_names(sources: Iterable[Source]) -> list[str]:
 def check_stdin_once(names: Iterable[str]) -> None:
     """Check that standard input is named at most once.
 
-    Raises UsageError.
+    Raises UsageError if it is named twice.
     """
     if [*names].count(STDIN) > 1:
         raise UsageError("standard input (-) can be read only once")
 
 
 _MAX_VALUE_LENGTH = 100
-"""The characters of a malformed value that are kept for messages."""
+"""The maximum number of characters of a malformed value that messages quote."""
 
 
 class Reject(NamedTuple):
     """A malformed row.
 
-    `value` is the text of the value that is malformed; None if the row as a whole is. `rows` is the
-    number of rows that are lost, which are the counts of a wide row.
+    - `place`: the number of the line or row.
+    - `reason`: the reason for messages.
+    - `text`: the row as written.
+    - `value`: the malformed value, or None if the whole row is malformed.
+    - `rows`: the number of rows lost; for a wide row, the number of its counts.
     """
 
     place: int
@@ -430,9 +435,9 @@ class Reject(NamedTuple):
     rows: int = 1
 
     def cut_value(self) -> str:
-        """Return the beginning of the value, or of the text of the row, for messages."""
+        """Return the beginning of the malformed value or row, for messages."""
         value = self.text if self.value is None else self.value
-        # JSON can have lone surrogates, which can't be stored.
+        # JSON can contain lone surrogates, which can't be stored.
         return value[:_MAX_VALUE_LENGTH].encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -440,11 +445,15 @@ class Reject(NamedTuple):
 class Batch:
     """Consecutive observations of a source in reading order, as columns of equal length.
 
-    Row i is of the server `names[codes[i]]`; names are the identifiers as the source writes them,
-    in the order in which they appear. `instants` are Unix milliseconds. A place is the number of a
-    line or row in its source; places never descend, also from batch to batch, and only observations
-    of different servers share one. `skipped` counts, by reason, the rows that are well-formed but
-    no observations, such as a failed ping.
+    - `names`: the server identifiers as the source writes them, in order of appearance.
+    - `codes`: the index in `names` of each row's server.
+    - `instants`: Unix milliseconds.
+    - `players`: the player counts.
+    - `places`: the line or row numbers in the source. They never descend, even across batches, and
+      only observations of different servers share a number.
+    - `rejects`: the malformed rows.
+    - `skipped`: the numbers of well-formed rows that are not observations, such as failed pings, by
+      reason.
     """
 
     names: Sequence[str]
@@ -456,16 +465,16 @@ class Batch:
     skipped: Mapping[str, int] = field(default_factory=dict)
 
     def count_rows(self) -> int:
-        """Return the number of rows that were read: observations, and rows that are none."""
+        """Return the number of rows read, including rejected and skipped rows."""
         return len(self.places) + self.count_rejected() + sum(self.skipped.values())
 
     def count_rejected(self) -> int:
-        """Return the number of rows that are malformed."""
+        """Return the number of malformed rows."""
         return sum(reject.rows for reject in self.rejects)
 
 
 def read_batches(source: Source) -> Iterator[Batch]:
-    """Read the observations of a source, a batch at a time.
+    """Read the observations of a source, batch by batch.
 
     Raises SourceError if the source can't be read or is not of its kind.
     """
@@ -474,13 +483,13 @@ def read_batches(source: Source) -> Iterator[Batch]:
 
 
 def check_sources(sources: Sequence[Source]) -> None:
-    """Check that files may be read, before any of them is.
+    """Check that all files are readable before any of them is read.
 
-    Raises SourceError.
+    Raises SourceError if one is not.
     """
     for source in sources:
         is_file = source.name != STDIN and not source.is_in_memory and not is_url(source.name)
-        # A server's name in another form than a URL could have a password.
+        # A server name that is not a URL may contain a password.
         if is_file and source.kind != "postgresql":
             with convert_errors(source.title, SourceError):
                 os.stat(source.name)
@@ -494,12 +503,12 @@ def expand_name(
     on_warning: Callable[[str], None],
     servers: str | None = None,
 ) -> list[Source]:
-    """Return the sources that a name means: a file, or the files of a folder or pattern.
+    """Return the sources that a name stands for: a file, or the files of a folder or pattern.
 
-    `build` returns the source of a file. Files of a folder that are no data are left out, with a
-    warning; if there are Parquet files, these are the data. The file `servers` is left out, too.
+    `build` returns the source of a file. Skips the file `servers`, and non-data files in a folder
+    with a warning. If the folder has Parquet files, reads only those.
 
-    Raises UsageError if no file matches a pattern, SourceError if a folder has no data.
+    Raises UsageError if no file matches a pattern. Raises SourceError if a folder has no data.
     """
     paths = [name]
     if not is_url(name) and glob.has_magic(name) and not os.path.lexists(name):
@@ -545,9 +554,9 @@ def _list_folder(
 
 
 def _list_paths(folder: str) -> list[str]:
-    """Return the files below a folder that are not hidden, in the order of names.
+    """Return the files below a folder that are not hidden, sorted by path.
 
-    Raises SourceError.
+    Raises SourceError if the folder can't be read.
     """
     paths: list[str] = []
     with convert_errors(format_title(folder), SourceError):
@@ -567,7 +576,7 @@ _NO_DATA = (
     *(".md", ".rst", ".html", ".css", ".js", ".py", ".sh", ".r", ".sql", ".toml", ".yaml", ".yml"),
     *(".ini", ".cfg", ".lock", "servers.ndjson", "servers.json", "license", "license.txt"),
 )
-"""How the names of files end that describe, make or configure data."""
+"""Name endings of non-data files: documentation, code, configuration and server records."""
 
 
 TABLE = "observations"
@@ -581,9 +590,9 @@ def describe_no_table(source: Source) -> str:
 
 
 def build_query(source: Source) -> str:
-    """Return the query of a source, for use as a subquery; it may end in a comment.
+    """Return the SQL query of a source, for use as a subquery. It may end in a comment.
 
-    Raises SourceError for bytes that are not UTF-8, which Python keeps as lone surrogates.
+    Raises SourceError if the query is not UTF-8; Python keeps such bytes as lone surrogates.
     """
     if source.query is None:
         return f"SELECT * FROM {quote_identifier(source.mapping.table or TABLE)}"  # noqa: S608 - quoted
@@ -593,10 +602,10 @@ def build_query(source: Source) -> str:
 
 
 def quote_identifier(name: str) -> str:
-    """Return a name as an identifier of SQL."""
+    """Quote a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def quote_text(text: str) -> str:
-    """Return a text as a literal of SQL."""
+    """Quote a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"

@@ -1,8 +1,8 @@
 """Read observations from a SQLite database: a table, a view or the rows of a query.
 
-A database may be a stranger's. It is only read, in one transaction, so the rows are of one state
-even while a program writes to it. A view could compute endlessly, and a virtual table is what a
-module makes of it, so they are read only if they are named.
+A database may be untrusted. It is opened read-only and read in one transaction, so all rows come
+from one state even while a program writes to the database. Views can run forever and virtual tables
+run module code, so both are read only when named.
 """
 
 import os
@@ -28,10 +28,10 @@ _LABELS = {"name", "title", "hostname", "label", "entity_id"}
 
 
 def read(source: Source) -> Iterator[Batch]:
-    """Read the rows of a query, or of a table in its order.
+    """Read the rows of a query, or of a table in its own order.
 
-    Raises SourceError if the source can't be read, is damaged or is no database of SQLite, if it is
-    not clear which table to read, or if a column is missing.
+    Raises SourceError if the source can't be read, is damaged or is not a SQLite database, if the
+    table to read is ambiguous, or if a column is missing.
     """
     with _open_database(source) as connection:
         rows = _choose_rows(source, connection)
@@ -48,7 +48,7 @@ def read(source: Source) -> Iterator[Batch]:
 def read_sample(source: Source) -> Sample:
     """Return the first rows of a query, or of the table that has times and counts.
 
-    Raises SourceError as `read` does, but not for a damaged database.
+    Raises SourceError as `read` does, but does not detect a damaged database.
     """
     with _open_database(source) as connection:
         rows = _choose_rows(source, connection)
@@ -64,13 +64,13 @@ def read_sample(source: Source) -> Sample:
 def _open_database(source: Source) -> Iterator[sqlite3.Connection]:
     """Open a database for reading.
 
-    Raises SourceError, also for SQLite's errors in the block.
+    Raises SourceError if the database can't be opened, and for SQLite errors within the block.
     """
     uri = f"file:{quote(os.fsencode(source.name), safe='/')}?mode=ro"
     identity = identify_file(source.name)
     is_idle = _is_idle_log(source)
     if is_idle:
-        # Opening such a database would create the files of the log.
+        # Opening such a database normally would create the log files.
         uri += "&immutable=1"
     try:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
@@ -88,24 +88,25 @@ def _open_database(source: Source) -> Iterator[sqlite3.Connection]:
 
 
 def _is_idle_log(source: Source) -> bool:
-    """Check the beginning of a file; return whether it is in WAL mode and no log exists.
+    """Check the beginning of a file, and return whether it is in WAL mode without a log.
 
-    Raises SourceError if the file can't be read or is not of SQLite.
+    Raises SourceError if the file can't be read or is not a SQLite database.
     """
     source.check_regular()
     with convert_errors(source.title, SourceError), open(source.name, "rb") as file:
         header = file.read(100)
     if not header.startswith(_MAGIC):
         raise SourceError(f"{source.title}: not a SQLite database")
-    # SQLite keeps the log beside the file that a symbolic link names.
+    # SQLite keeps the log beside the target of a symbolic link.
     log = f"{os.path.realpath(source.name)}-wal"
     return header[18:20] == _WAL_MODE and not os.path.exists(log)
 
 
 class _Rows(NamedTuple):
-    """What is read: the FROM clause, and the expressions of the columns by their names.
+    """What is read: the FROM clause, and the SQL expressions of the columns by name.
 
-    `table` is None for a query. `is_only` says that the database has no other table.
+    `table` is None for a query. `is_only` says whether the database has no other table. `total`
+    estimates the number of rows.
     """
 
     source: str
@@ -116,14 +117,14 @@ class _Rows(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What is read, for people."""
+        """What is read, for messages."""
         return "the query" if self.table is None else f"table {wire.quote_value(self.table)}"
 
 
 def _choose_rows(source: Source, connection: sqlite3.Connection) -> _Rows:
-    """Return the rows of the query or of the table that is named, else of the one that fits.
+    """Return the rows of the query or named table, or else of the only table that fits.
 
-    Raises SourceError.
+    Raises SourceError if the table is missing or ambiguous.
     """
     if source.query is not None:
         query = f"({build_query(source)}\n)"
@@ -157,9 +158,9 @@ def _choose_rows(source: Source, connection: sqlite3.Connection) -> _Rows:
     columns |= _find_names(connection, name, [*columns], tables)
     # Exact unless rows were deleted, and found without reading all rows.
     total = 0
-    with suppress(sqlite3.OperationalError):  # WITHOUT ROWID
+    with suppress(sqlite3.OperationalError):  # a table WITHOUT ROWID
         ((total,),) = connection.execute(f"SELECT max(rowid) FROM {quoted}")  # noqa: S608 - quoted
-    # An index could give another order.
+    # NOT INDEXED keeps the table's order.
     return _Rows(f"{quoted} NOT INDEXED", columns, name, len(tables) == 1, total or 0)
 
 
@@ -169,7 +170,7 @@ def _list_columns(connection: sqlite3.Connection, rows: str) -> dict[str, str]:
 
 
 def _has_counts(connection: sqlite3.Connection, table: str) -> bool:
-    """Return whether the first rows of a table have times and other numbers."""
+    """Return whether the first rows of a table contain times and other numbers."""
     query = f"SELECT * FROM {quote_identifier(table)} LIMIT {_PROBE}"  # noqa: S608 - quoted
     found = [
         set(map(_classify, column)) - {None}
@@ -188,7 +189,7 @@ def _classify(value: Any) -> str | None:
 def _find_names(
     connection: sqlite3.Connection, table: str, columns: Sequence[str], tables: Sequence[str]
 ) -> dict[str, str]:
-    """Return columns of names in other tables, to which columns such as `server_id` refer."""
+    """Return name columns of other tables that columns such as `server_id` refer to."""
     keys = {
         column: other
         for column in columns
@@ -213,9 +214,9 @@ def _find_names(
 
 
 def _check_pages(source: Source, connection: sqlite3.Connection, table: str | None) -> None:
-    """Check the pages of a database: rows on a damaged one would be missing silently.
+    """Check the pages of a database. Rows on a damaged page would be missing silently.
 
-    Raises SourceError.
+    Raises SourceError if a page is damaged.
     """
     part = "1" if table is None else quote_text(table)
     ((state,), *_) = connection.execute(f"PRAGMA quick_check({part})").fetchmany(1)
@@ -229,7 +230,7 @@ def _check_pages(source: Source, connection: sqlite3.Connection, table: str | No
 def _read_tables(source: Source, connection: sqlite3.Connection, rows: _Rows) -> Iterator[Table]:
     """Read the rows as text.
 
-    Raises SourceError for binary values.
+    Raises SourceError if a column contains binary values.
     """
     query = f"SELECT {', '.join(rows.columns.values())} FROM {rows.source}"  # noqa: S608 - quoted
     cursor = connection.execute(query)

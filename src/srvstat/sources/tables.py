@@ -1,7 +1,7 @@
-"""Convert tables of text to observations, with the columns and forms that a mapping declares.
+"""Convert tables of text to observations, using a mapping's columns and forms.
 
-A reader of any format but Arrow yields tables: columns of text, whatever the types of the format
-are. So a form of a time or a count is known to all formats, or to none.
+All readers yield tables with columns of text, whatever types the format has, so every form of a
+time or count works in all formats.
 """
 
 from collections import Counter
@@ -22,17 +22,19 @@ from srvstat.sources.source import Batch, Reject, Source
 from srvstat.sources.values import NO_COUNT, RowError, check_identifier, is_identifier
 
 _EXACT = ("parquet", "duckdb", "postgresql")
-"""The kinds whose identifiers keep the spaces around them, because an engine may read them, too."""
+"""The kinds whose identifiers keep surrounding spaces, because an engine may also read them."""
 
 SAMPLE_ROWS = 10_000
-"""The rows that a sample has at most."""
+"""The maximum number of rows in a sample."""
 
 
 class Table(NamedTuple):
-    """Rows of a source as columns of text; a missing or null value is empty.
+    """Rows of a source as columns of text of equal length. Missing and null values are empty.
 
-    All columns have one length. `places` are the numbers of rows or lines, ascending. `texts` are
-    the rows as they are written; without them, a row is written as its values between commas.
+    - `names`: the column names.
+    - `columns`: the texts of each column.
+    - `places`: the line or row numbers, ascending.
+    - `texts`: the rows as written; if empty, messages quote a row as its values joined by commas.
     """
 
     names: Sequence[str]
@@ -42,10 +44,12 @@ class Table(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """The first rows of a source, for a proposal of options.
+    """The first rows of a source, from which options are proposed.
 
-    `form` describes the source, such as "CSV with semicolons". `options` are those with which a
-    reader chose what to read, such as a table, by the names of options.
+    - `form`: a description of the format, such as "CSV with semicolons".
+    - `table`: the rows.
+    - `is_whole`: whether these are all rows.
+    - `options`: the options for what the reader chose, such as a table, by option name.
     """
 
     form: str
@@ -55,7 +59,7 @@ class Sample(NamedTuple):
 
 
 def build_own_sample(source: Source, form: str, names: Sequence[str]) -> Sample | None:
-    """Return a sample without rows if a query has our own columns, since it may take long."""
+    """Return an empty sample if a query has our own columns, because running it may take long."""
     own = STRICT.names
     if source.mapping.is_strict and {*map(str.lower, own)} <= {*map(str.lower, names)}:
         return Sample(form, Table(own, [()] * len(own), ()), is_whole=False)
@@ -63,9 +67,9 @@ def build_own_sample(source: Source, form: str, names: Sequence[str]) -> Sample 
 
 
 def convert_table(source: Source, table: Table, rejects: Sequence[Reject] = ()) -> Batch:
-    """Convert a table to a batch, with the rejects of other rows.
+    """Convert a table to a batch that also contains `rejects`.
 
-    Tables of a source may have different columns.
+    The tables of a source may have different columns.
 
     Raises SourceError if the table lacks a column of the mapping.
     """
@@ -136,7 +140,7 @@ def _explain_row(
     at: str,
     cells: Sequence[tuple[str, str]],
 ) -> Iterator[Reject]:
-    """Yield why a row is malformed: its identifier, its time, or each of its counts that is."""
+    """Yield why a row is malformed: its identifier, its time, or each malformed count."""
     try:
         if identifier is not None:
             check_identifier(identifier)
@@ -156,9 +160,9 @@ def _explain_row(
 
 
 def check_columns(source: Source, names: Sequence[str], line: int | None = None) -> list[str]:
-    """Return the columns to read among the names of a source, which may be in a line of it.
+    """Return the columns to read among a source's names. `line` is the line of the header, if any.
 
-    Warns of a column of a wide source that has no name, unless it is the last one.
+    Warns about an unnamed column of a wide source, unless it is the last column.
 
     Raises SourceError if a column is missing or repeated.
     """
@@ -176,9 +180,9 @@ def check_columns(source: Source, names: Sequence[str], line: int | None = None)
 
 
 def find_columns(source: Source, names: Sequence[str], line: int | None = None) -> list[str]:
-    """Return the names of the columns that the mapping of a source names, in a line or anywhere.
+    """Return the columns that the mapping names. `line` is the line of the header, if any.
 
-    Raises SourceError if one is missing or repeated.
+    Raises SourceError if a column is missing or repeated.
     """
     mapping = source.mapping
     wanted = list_wanted(mapping, names)
@@ -194,18 +198,18 @@ def find_columns(source: Source, names: Sequence[str], line: int | None = None) 
 
 
 def list_servers(mapping: ColumnMapping, names: Sequence[str]) -> list[str]:
-    """Return the columns of a wide source that are servers, among the names of all columns."""
+    """Return the columns of a wide source that are servers, among all column names."""
     others = {"", *mapping.find_times(names), *mapping.others}
     return [name for name in names if name not in others]
 
 
 def fold_names(mapping: ColumnMapping, names: Sequence[str]) -> list[str]:
-    """Return names of a database as the mapping writes them; it may have folded capitals."""
+    """Spell column names as the mapping does, because a database may have folded their case."""
     wanted = {name.lower(): name for name in list_wanted(mapping, names)}
     return [name if name in wanted.values() else wanted.get(name.lower(), name) for name in names]
 
 
 def list_wanted(mapping: ColumnMapping, names: Sequence[str]) -> list[str]:
-    """Return the names of a mapping, with the one or two columns of times among some names."""
+    """Return the columns that a mapping names, with its time columns chosen among `names`."""
     at = mapping.names.index(mapping.at)
     return [*mapping.names[:at], *mapping.find_times(names), *mapping.names[at + 1 :]]

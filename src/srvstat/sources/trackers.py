@@ -1,19 +1,16 @@
-"""Read what trackers store: Minetrack, BattleMetrics, Prometheus, and Cfx.re's server records.
+"""Read the formats of trackers: Minetrack, BattleMetrics, Prometheus, and Cfx.re server records.
 
-Minetrack's database has the table `pings`, with a row for each ping: Unix milliseconds, the address
-of the server, and its player count, which is NULL if the ping failed. Its servers.json is an array
-of objects with a name and an address (`ip`).
+- Minetrack's database has a table `pings` with a row per ping: Unix milliseconds, the server's
+  address, and its player count, which is NULL if the ping failed. Its servers.json is an array of
+  objects with a name and an address (`ip`).
+- A BattleMetrics response is the player count history of one server, which it does not name. The
+  file name is the identifier: `1234567.json` belongs to server 1234567.
+- A Prometheus response to `query_range` or `query` has series, one for each server. A label names
+  the server.
+- A Cfx.re response is the record of a single server. Its texts contain color codes such as `^1`,
+  which are kept, as in the API's responses.
 
-A response of BattleMetrics is the player count history of one server, and does not name it. So the
-file does: `1234567.json` is of the server 1234567.
-
-A response of Prometheus to `query_range` or `query` has series, which are servers; a label names
-the server of each.
-
-Cfx.re returns the record of a single server, whose texts have color codes such as `^1`. They stay:
-a response of srvstat has them as the API's has.
-
-A JSON file can have several responses, one after the other.
+A JSON file can contain several responses, one after the other.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +36,7 @@ FAILED_PING = "failed ping"
 
 _PINGS = ColumnMapping(id="ip", at="timestamp", players="playerCount", table="pings")
 _OLD_COUNT = "player"
-"""The name of the player count in 2015."""
+"""The name of the player count column in 2015."""
 
 
 def read_minetrack(source: Source) -> Iterator[Batch]:
@@ -55,9 +52,9 @@ def read_minetrack(source: Source) -> Iterator[Batch]:
 
 
 def read_minetrack_records(source: Source) -> list[PartialRecord]:
-    """Read all server records: the name is the hostname, and the address the source's identifier.
+    """Read all server records. The name becomes the hostname, and the address the source id.
 
-    Raises SourceError if the source can't be read, or for a server without name or address.
+    Raises SourceError if the source can't be read, or if a server lacks a name or an address.
     """
     found = read_values(source, None)
     if len(found) != 1 or not isinstance(found[0], list):
@@ -94,7 +91,8 @@ _BATTLEMETRICS = ColumnMapping(id=None, at="attributes.timestamp", players="attr
 def read_battlemetrics(source: Source) -> Iterator[Batch]:
     """Read the data points of a source.
 
-    Raises SourceError if the source can't be read, has no name, or is no answer with data points.
+    Raises SourceError if the source can't be read, has no file name, or is not a response with data
+    points.
     """
     if source.name == STDIN:
         raise SourceError(
@@ -120,9 +118,9 @@ _UNIX = ColumnMapping(time_unit="s")
 def read_prometheus(source: Source) -> Iterator[Batch]:
     """Read the samples of a source.
 
-    Raises SourceError if the source can't be read, is no answer with series, or is an error that
-    Prometheus reports, or if no label names the server of each series; UsageError if the mapping
-    has more than the label.
+    Raises SourceError if the source can't be read, is not a response with series, contains an error
+    reported by Prometheus, or has no label that names each series' server. Raises UsageError if the
+    mapping names more than the label.
     """
     mapping = source.mapping
     known = ColumnMapping(id=mapping.id, server=mapping.server, rounds=mapping.rounds)
@@ -160,7 +158,7 @@ def read_prometheus(source: Source) -> Iterator[Batch]:
 def read_prometheus_sample(source: Source) -> Sample:
     """Return the first samples of a source, with a column for each label.
 
-    Raises SourceError as `read_prometheus`.
+    Raises SourceError as `read_prometheus` does.
     """
     answers, is_whole = read_first_values(source)
     found = (
@@ -168,7 +166,7 @@ def read_prometheus_sample(source: Source) -> Sample:
         for answer in answers
         for labels, samples in _list_series(source, answer)
         for sample in samples
-        if len(sample) == len((_TIME, _VALUE))  # the last one may be cut off
+        if len(sample) == len((_TIME, _VALUE))  # the last sample may be cut off
     )
     rows = [*islice(found, SAMPLE_ROWS)]
     names = sorted({name for labels, *_ in rows for name in labels} - {_METRIC_NAME})
@@ -182,11 +180,11 @@ def read_prometheus_sample(source: Source) -> Sample:
 
 
 def _list_series(source: Source, answer: Any) -> list[tuple[dict[str, str], Sequence[Any]]]:
-    """Return the labels and samples of the series of an answer, and report its warnings.
+    """Return the labels and samples of a response's series, and report its warnings.
 
     A sample is a time in Unix seconds and a value.
 
-    Raises SourceError.
+    Raises SourceError if the response has no series or contains an error.
     """
     with suppress(AttributeError, KeyError, TypeError):
         for warning in answer.get("warnings", ()):
@@ -205,9 +203,9 @@ def _list_series(source: Source, answer: Any) -> list[tuple[dict[str, str], Sequ
 
 
 def _find_server(source: Source, number: int, labels: Mapping[str, str]) -> str:
-    """Return the label that names the server of a series, by default the only one.
+    """Return the label that names a series' server; by default its only label.
 
-    Raises SourceError.
+    Raises SourceError if the series lacks the label.
     """
     wanted = source.mapping.id
     if wanted is None:
@@ -225,16 +223,15 @@ def _find_server(source: Source, number: int, labels: Mapping[str, str]) -> str:
 
 
 def _rename_skipped(batch: Batch, reason: str) -> Batch:
-    """Return a batch whose rows without a count have another reason."""
+    """Replace the reason for skipped rows without a count."""
     skipped = batch.skipped.get(NO_COUNT)
     return replace(batch, skipped={reason: skipped} if skipped else {})
 
 
 def read_cfx_records(source: Source) -> list[PartialRecord]:
-    """Read all server records. They have no game, because Cfx.re does not name it.
+    """Read all server records. They have no game, because Cfx.re does not return one.
 
-    Raises SourceError if the source can't be read, or for an answer that is not one of Cfx.re about
-    a server.
+    Raises SourceError if the source can't be read, or if a response is not a Cfx.re server record.
     """
     found = chain.from_iterable(
         each if isinstance(each, list) else [each] for each in read_values(source, None)

@@ -1,4 +1,4 @@
-"""Parse times and player counts from text: in the strict forms of our own files, or in others."""
+"""Parse times and player counts from text, in the strict forms of our own files or in others."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from srvstat.contract.wire import IDENTIFIER_PATTERN, MAX_IDENTIFIER_LENGTH, MAX
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
 PER_MILLISECOND = {"us": 1_000, "ns": 1_000_000}
-"""The units that are shorter than a millisecond."""
+"""The units shorter than a millisecond, and how many of them a millisecond has."""
 
 MAX_PLAYERS = MAX_SAFE_INTEGER
 """The largest player count accepted."""
@@ -27,10 +27,10 @@ IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
 IDENTIFIER_RULE = f"must be 1 to {MAX_IDENTIFIER_LENGTH} letters, digits and hyphens"
 COUNT_RULE = f"must be a whole number from 0 to {MAX_PLAYERS}"
 DIGITS_ONLY = "in digits only"
-"""How the reason for a count ends in the strict form."""
+"""The end of the reason to reject a count in the strict form."""
 
 NO_COUNT = "without a player count"
-"""The reason to skip a row whose count is empty or null: it is no observation."""
+"""The reason to skip a row whose count is empty or null."""
 
 BEFORE_2001 = "before 2001 as milliseconds"
 BEFORE_2001_IN_UNIT = "before 2001 in the unit of --time-unit; give a longer unit, such as s"
@@ -48,15 +48,15 @@ DECIMAL_COMMA = "a fraction after a comma; read it with --thousands . and --roun
 GROUPED = "has separators of thousands; name them with --thousands"
 
 SECONDS = range(time.YEAR_2001 // 1000, time.LATEST // 1000 + 1)
-"""The instants from 2001 to 9999 as seconds."""
+"""The instants from 2001 to 9999 in Unix seconds."""
 
 HOUR_MS = DAY_MS // 24
 
 CHANGES = ("first", "second")
-"""Which of two equal local times is meant, after the name of a zone and a colon."""
+"""Suffixes of a zone name, after a colon, that choose between two equal local times."""
 
 DAY_FIRST, MONTH_FIRST = "day-first", "month-first"
-"""The values of --time-format that are not formats of strptime."""
+"""The values of `--time-format` that are not strptime formats."""
 
 EMPTY = frozenset(
     {"", "-", "\u2013", "\u2014", "?", "na", "n/a", "#n/a", "nan", "null", "none", r"\n"}
@@ -122,11 +122,11 @@ _COUNT_REASONS = (
     (_GROUPED, GROUPED),
     (_DECIMAL_COMMA, DECIMAL_COMMA),
 )
-"""Why a count has none of the declared forms."""
+"""The forms of malformed counts, with the reason to reject each."""
 _NO_DIGIT = re.compile(r"[^0-9]")
 _MOST_DIGITS = 16
 FIRST_YEAR_OF_1900S = 69
-"""Two digits of a year from these on are in the 20th century, as for strptime."""
+"""Two-digit years from this one on are in the 20th century, as in strptime."""
 NOON = 12
 NO_SUCH_HALF = "no such time of day (hours 1 to 12 before AM and PM)"
 
@@ -135,11 +135,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forms:
-    """How a source writes times and player counts; nothing is guessed (D18).
+    """How a source writes times and player counts. Nothing is guessed (D18).
 
-    `time_zone` is the zone of times without an offset, and `time_unit` the unit of numbers.
-    `time_format` is `day-first`, `month-first`, or a format of strptime. `thousands` is the
-    character between thousands; with a point, a comma precedes decimals. `rounds` rounds fractions.
+    - `time_zone`: the zone of times without an offset.
+    - `time_unit`: the unit of numeric times.
+    - `time_format`: `day-first`, `month-first`, or a strptime format.
+    - `thousands`: the thousands separator. With a point, decimals follow a comma.
+    - `rounds`: whether fractional counts are rounded.
     """
 
     time_zone: str | None = None
@@ -155,7 +157,7 @@ _NO_FORMS = Forms()
 class RowError(ValueError):
     """A row is malformed. The message gives the reason and does not quote the row.
 
-    `value` is the text of the value that is malformed; None if the row as a whole is.
+    `value` is the malformed value, or None if the whole row is malformed.
     """
 
     def __init__(self, reason: str, value: str | None = None) -> None:
@@ -165,20 +167,20 @@ class RowError(ValueError):
 
 @lru_cache(1 << 14)
 def is_identifier(text: str) -> bool:
-    """Return whether the contract allows a server's identifier."""
+    """Return whether the contract allows a server identifier."""
     return IDENTIFIER.fullmatch(text) is not None
 
 
 def check_identifier(text: str) -> None:
-    """Raise RowError if the contract does not allow a server's identifier."""
+    """Raise RowError if the contract does not allow a server identifier."""
     if not is_identifier(text):
         raise RowError(f"serverId: {IDENTIFIER_RULE}", text)
 
 
 def parse_strict_time(text: str) -> int:
-    """Return an instant in Unix milliseconds from a number or a time with its zone.
+    """Return an instant in Unix milliseconds from a number or a time with a zone.
 
-    Raises InstantError.
+    Raises InstantError if the text is not a time in the strict form.
     """
     return parse_number(text) if _STRICT_NUMBER.fullmatch(text) else time.parse_instant(text)
 
@@ -186,7 +188,7 @@ def parse_strict_time(text: str) -> int:
 def parse_strict_count(text: str) -> int:
     """Return a player count from digits without leading zeros.
 
-    Raises RowError.
+    Raises RowError if the text is not a count in the strict form.
     """
     if not _STRICT_COUNT.fullmatch(text) or int(text) > MAX_PLAYERS:
         raise RowError(f"players: {COUNT_RULE}, {DIGITS_ONLY}", text)
@@ -194,12 +196,15 @@ def parse_strict_count(text: str) -> int:
 
 
 class TimeForm(NamedTuple):
-    """Where a time has the digits of its parts, and the parts that are words.
+    """The positions of a time's digits, and its parts that are words.
 
-    `spans` are the positions of `year`, `month`, `day`, `hour`, `minute`, `second`, `fraction`, and
-    of the `hours` and `minutes` of an offset; a part that the text lacks is missing. `month` is 0
-    unless it is a word. `half` is `a`, `p` or empty. `sign` is the sign of the offset, and None
-    without a zone. All texts that differ in digits only have one form.
+    Texts that differ only in digits have the same form.
+
+    - `spans`: the positions of `year`, `month`, `day`, `hour`, `minute`, `second`, `fraction`, and
+      of the `hours` and `minutes` of an offset. A part that the text lacks is missing.
+    - `month`: the number of a month written as a word, or 0.
+    - `half`: `a`, `p` or empty.
+    - `sign`: the sign of the offset, or None without a zone.
     """
 
     spans: Mapping[str, tuple[int, int]]
@@ -209,7 +214,7 @@ class TimeForm(NamedTuple):
 
 
 def find_strict_time_form(text: str) -> TimeForm | None:
-    """Return the form of a text such as `2026-03-01T12:00:00Z`, None for any other."""
+    """Return the form of a text such as `2026-03-01T12:00:00Z`, or None for any other text."""
     match = _STRICT_TIME.fullmatch(text)
     return _build_time_form(match) if match else None
 
@@ -217,7 +222,7 @@ def find_strict_time_form(text: str) -> TimeForm | None:
 def find_time_form(text: str, forms: Forms) -> TimeForm:
     """Return the form of a date with or without a clock time.
 
-    Raises InstantError for another text, and if the day or the month may be first.
+    Raises InstantError if the text is not a date, or if the order of day and month is ambiguous.
     """
     if compact := _COMPACT.fullmatch(text):
         return _build_time_form(compact)
@@ -252,14 +257,14 @@ def _build_time_form(
 
 
 def parse_time(text: str, forms: Forms = _NO_FORMS) -> int:
-    """Return an instant in Unix milliseconds; digits beyond milliseconds are cut.
+    """Return an instant in Unix milliseconds. Further digits are cut off.
 
-    Accepts a number in the declared unit, a date in numbers or with the English name of its month,
-    with or without a clock time and a zone, or the declared form. Without a zone it is a local time
-    of the declared zone, and without a clock time it is midnight. Without a declared unit,
-    `YYYYMMDD` is a date, too.
+    With a strptime format, only that format is accepted. Otherwise accepts a number in the declared
+    unit, and a date in numbers or with an English month name, with or without a clock time and
+    zone. A time without a zone is local to the declared zone, and a date without a clock time means
+    midnight. If no unit is declared, `YYYYMMDD` is also a date.
 
-    Raises InstantError.
+    Raises InstantError if the text is not a time in such a form.
     """
     text = " ".join(text.split())
     if not text:
@@ -267,7 +272,7 @@ def parse_time(text: str, forms: Forms = _NO_FORMS) -> int:
     if forms.time_format not in {None, DAY_FIRST, MONTH_FIRST}:
         return _parse_declared(text, str(forms.time_format), forms.time_zone)
     if number := _NUMBER.fullmatch(text):
-        # As milliseconds, these are before 2001 or after 2500.
+        # As milliseconds, these numbers would be before 2001 or after 2500.
         is_compact = text.startswith(("19", "20")) and _COMPACT.fullmatch(text)
         if forms.time_unit or not is_compact:
             return _convert_number(number[1], number[2] or "", forms)
@@ -294,9 +299,9 @@ def parse_time(text: str, forms: Forms = _NO_FORMS) -> int:
 
 
 def _parse_declared(text: str, time_format: str, zone: str | None) -> int:
-    """Return the instant of a text in a format of strptime.
+    """Return the instant of a text in a strptime format.
 
-    Raises InstantError.
+    Raises InstantError if the text does not match.
     """
     try:
         found = datetime.strptime(text, time_format)  # noqa: DTZ007 - a format may have the zone
@@ -312,9 +317,9 @@ def _parse_declared(text: str, time_format: str, zone: str | None) -> int:
 
 
 def parse_count(text: str, forms: Forms = _NO_FORMS) -> int | None:
-    """Return a player count, or None for an empty value. A half is rounded up.
+    """Return a player count, or None for an empty value. Halves are rounded up.
 
-    Raises RowError.
+    Raises RowError if the text is not a count in a declared form.
     """
     text = text.strip()
     if match := _compile_count(forms.thousands).fullmatch(text):
@@ -341,7 +346,7 @@ def parse_count(text: str, forms: Forms = _NO_FORMS) -> int | None:
 
 @lru_cache
 def _compile_count(thousands: str | None) -> re.Pattern[str]:
-    """Return the form of a count with a character between thousands, or without one."""
+    """Return the expression for a count with a thousands separator, or without one."""
     grouped = ""
     if thousands is not None:
         mark = _SEPARATORS.get(thousands, re.escape(thousands))
@@ -355,7 +360,7 @@ def _convert_number(digits: str, fraction: str, forms: Forms) -> int:
     if unit is None:
         return parse_number(digits, fraction, forms.time_zone)
     if unit == "s":
-        # A longer number is no instant in milliseconds either.
+        # A longer number isn't an instant in milliseconds either.
         if len(digits) <= len(str(time.LATEST)) and int(digits) > time.LATEST // 1000:
             raise time.InstantError(LOOKS_LIKE_MILLISECONDS)
         return time.parse_instant(digits + f"{fraction}000"[:3])
@@ -365,19 +370,19 @@ def _convert_number(digits: str, fraction: str, forms: Forms) -> int:
             raise time.InstantError(BEFORE_2001_IN_UNIT)
         return at
     at = time.parse_instant(digits)
-    # A column in milliseconds may have seconds among them, which would be in 1970.
+    # A column of milliseconds may contain seconds, which would be in 1970.
     if at in SECONDS:
         raise time.InstantError(LOOKS_LIKE_SECONDS)
     return at
 
 
 def parse_number(digits: str, fraction: str = "", zone: str | None = None) -> int:
-    """Return the instant of a number whose unit was not declared.
+    """Return the instant of a number with no declared unit.
 
-    Eight digits that are a date are its midnight in a zone. Any other number is milliseconds from
-    2001 on: an earlier one would put seconds, days or dates in January 1970.
+    Eight digits that form a date mean midnight in the zone. Any other number is Unix milliseconds
+    from 2001 on: an earlier one is more likely to be seconds, days or a date.
 
-    Raises InstantError.
+    Raises InstantError if the number is neither.
     """
     if len(digits) == len("YYYYMMDD") and not fraction.strip("0") and (day := _find_day(digits)):
         return _parse_local(f"{day}T00:00", zone)
@@ -397,7 +402,7 @@ def _find_day(digits: str) -> date | None:
 def _parse_local(written: str, zone: str | None) -> int:
     """Return the instant of a local time such as `2014-11-23T00:00`.
 
-    Raises InstantError.
+    Raises InstantError if there is no zone, and as `convert_local_time` does.
     """
     if zone is None:
         raise time.InstantError(time.NO_TIME_ZONE)
@@ -405,7 +410,7 @@ def _parse_local(written: str, zone: str | None) -> int:
 
 
 def convert_local_times(local_times: Numbers, zone: str) -> Numbers:
-    """Return the instants of local times from 1970 to 9999, negative where they are invalid.
+    """Convert local times from 1970 to 9999 to instants, negative where invalid.
 
     See `convert_local_time`.
     """
@@ -422,12 +427,13 @@ def convert_local_times(local_times: Numbers, zone: str) -> Numbers:
 
 
 def convert_local_time(at: int, zone: str) -> int:
-    """Return the instant of a local time of a zone.
+    """Convert a local time to an instant.
 
-    A local time counts milliseconds from midnight of 1970-01-01 on the local clock. A zone such as
-    `Europe/Berlin:first` chooses one of two equal times.
+    A local time is the number of milliseconds from midnight of 1970-01-01 on the local clock. A
+    zone such as `Europe/Berlin:first` chooses between two equal times.
 
-    Raises InstantError for a time that occurs twice or never, because the clock was changed.
+    Raises InstantError if the time occurs twice or never because of a clock change, or is outside
+    the supported years.
     """
     offset = _find_offset_of_day(at // DAY_MS, zone)
     if offset is None:
@@ -451,7 +457,7 @@ def convert_local_time(at: int, zone: str) -> int:
 
 
 def _find_offsets(at: int, zone: str) -> tuple[int, int]:
-    """Return the offsets of a local time, in milliseconds, if it is the first or second of two."""
+    """Return a local time's offsets in milliseconds as the first and as the second of two times."""
     local = (_EPOCH + timedelta(milliseconds=at)).replace(tzinfo=ZoneInfo(zone.partition(":")[0]))
     first, second = (local.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
     return first // timedelta(milliseconds=1), second // timedelta(milliseconds=1)
@@ -459,13 +465,13 @@ def _find_offsets(at: int, zone: str) -> tuple[int, int]:
 
 @lru_cache(maxsize=4096)
 def _find_offset_of_day(day: int, zone: str) -> int | None:
-    """Return the offset of a local day, or None if it changes on that day."""
-    # This includes the first hour of the next day: a change at midnight is a change of both days.
+    """Return the offset of a local day, or None if the offset changes on that day."""
+    # The range includes the first hour of the next day: a change at midnight affects both days.
     hours = range(day * DAY_MS, (day + 1) * DAY_MS + 1, DAY_MS // 24)
     found = {offset for at in hours for offset in _find_offsets(min(at, time.LATEST), zone)}
     return found.pop() if len(found) == 1 else None
 
 
 def is_utf8(text: str) -> bool:
-    """Return whether UTF-8 can encode a text, as databases need."""
+    """Return whether UTF-8 can encode a text, as databases require."""
     return not any("\ud800" <= each <= "\udfff" for each in text)
