@@ -1,4 +1,4 @@
-"""Choose the ticks of axes: round numbers, and round times on the clock of a time zone."""
+"""Choose axis ticks: round numbers, and round times on the clock of a time zone."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -13,26 +13,26 @@ from srvstat.render.text import MONTHS
 
 _MANTISSAS = (1, 2, 5)
 _LEAST_WHOLE = 1000
-"""If an axis ends at this or above, its ticks are integers, else they have at most two decimals."""
+"""An axis that ends at this value or above has integer ticks; others have up to two decimals."""
 _LONGEST_PLAIN = 9_999_999
-"""Ticks above this are shown in thousands, millions and so on: `50M`."""
+"""Larger ticks are shown in thousands, millions and so on: `50M`."""
 _PREFIXES = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 _MOST_TIMES_HIGHER = 4
-"""A row that is lower by more than this has a scale of its own, or its shape would be flat."""
+"""The maximum ratio between the rows of a shared axis. Beyond it, a low row would look flat."""
 
 _MONDAY = datetime(1970, 1, 5)  # noqa: DTZ001 - a local time
 
 
 class TimeTick(NamedTuple):
-    """A tick at an instant in Unix milliseconds."""
+    """A labeled tick at an instant in Unix milliseconds."""
 
     at: int
     label: str
 
 
 def choose_highs(highs: Sequence[float | None]) -> list[float | None]:
-    """Return the highest value of the axis of each row: of all, unless a row would be flat."""
+    """Return the top value of each row's axis: shared, unless that would make a row look flat."""
     known = [high for high in highs if high]
     if not known or max(known) > _MOST_TIMES_HIGHER * min(known):
         return list(highs)
@@ -42,8 +42,8 @@ def choose_highs(highs: Sequence[float | None]) -> list[float | None]:
 def choose_ticks(low: float, high: float, most: int) -> list[float]:
     """Return 2 to `most` round numbers at equal distances, ascending.
 
-    They enclose the values from `low` to `high`: the first is at most `low`, the last at least
-    `high`. They are integers if their distance is. `most` is at least 3, as -1 to 1 needs 3.
+    They enclose the range: the first is at most `low`, the last at least `high`. They are integers
+    if their distance is. `most` must be at least 3, because -1 to 1 needs 3.
     """
     if low == high:
         high = low + 1
@@ -51,7 +51,7 @@ def choose_ticks(low: float, high: float, most: int) -> list[float]:
     exponent = max(floor(log10((high - low) / most)), finest)
     while True:
         for mantissa in _MANTISSAS:
-            # A division rounds once, so a fraction is the float that its label names.
+            # Dividing once rounds once, so a fraction is exactly the float that its label names.
             scale, divisor = mantissa * 10 ** max(exponent, 0), 10 ** max(-exponent, 0)
             first, last = floor(low / scale * divisor), ceil(high / scale * divisor)
             if last - first < most:
@@ -61,7 +61,7 @@ def choose_ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def format_ticks(ticks: Sequence[float]) -> list[str]:
-    """Format the ticks of an axis with equally many decimals: `0.0`, `0.5`; `1,000`; `50M`."""
+    """Format an axis's ticks with the same number of decimals: `0.0`, `0.5`; `1,000`; `50M`."""
     if all(float(tick).is_integer() for tick in ticks):
         whole = [int(tick) for tick in ticks]
         if max(map(abs, whole)) <= _LONGEST_PLAIN:
@@ -78,12 +78,11 @@ def choose_time_ticks(
 ) -> list[TimeTick]:
     """Return at most `most` ticks at round local times from `start` to `end`, ascending.
 
-    They are minutes, hours, days, Mondays, months or years, with labels such as `12:00`, `Mar 4`,
-    `Mar` and `2026`: midnight is labeled with its day, and among months, January with its year. A
-    time that the clock skips has no tick, but a day always has one. Ticks are at least about
-    `least` milliseconds apart.
+    Steps are minutes, hours, days, Mondays, months or years. Labels are `12:00`, `Mar 4`, `Mar` or
+    `2026`: midnight is labeled with its day, and January with its year. A time that the clock skips
+    has no tick, but every day has one. Ticks are at least about `least` milliseconds apart.
     """
-    # A clock that is set back can show times before the one at the start, or after the end.
+    # When a clock is set back, it can show times before the local start or after the local end.
     low = convert_to_local(start, zone) - timedelta(hours=2)
     high = convert_to_local(end, zone) + timedelta(hours=2)
     for step in _STEPS:
@@ -100,9 +99,9 @@ def choose_time_ticks(
 
 
 class CalendarStep(NamedTuple):
-    """A step of a calendar: its least length in milliseconds, and its months, if any.
+    """A calendar step: its minimum length in milliseconds, and its months, if any.
 
-    Any step but months starts on a Monday at midnight. Local times have no zone.
+    Steps other than months are aligned to midnight on a Monday. Local times have no zone.
     """
 
     shortest: int
@@ -115,11 +114,11 @@ class CalendarStep(NamedTuple):
         return (local - _MONDAY) // timedelta(milliseconds=self.shortest)
 
     def iter_starts(self, local: datetime) -> Iterator[datetime]:
-        """Yield the start of the step that contains a local time, and of those after it."""
+        """Yield the start of the step that contains a local time, and of all later steps."""
         for number in count(self.find_number(local)):
             try:
                 yield self._find_start(number)
-            except (OverflowError, ValueError):  # no calendar has the years 0 and 10,000
+            except (OverflowError, ValueError):  # Python's calendar has no years 0 and 10,000
                 if number:
                     return
 
@@ -149,7 +148,7 @@ def _format_local_time(local: datetime, step: CalendarStep) -> str:
 
 
 def convert_to_local(at: int, zone: ZoneInfo) -> datetime:
-    """Return the time that the clock of a zone shows at an instant."""
+    """Return the local time of a zone's clock at an instant."""
     # Local times after the year 9999 can't be represented.
     seconds, milliseconds = divmod(min(at, LATEST - DAY_MS), 1000)
     moment = datetime.fromtimestamp(seconds, zone)
@@ -157,5 +156,5 @@ def convert_to_local(at: int, zone: ZoneInfo) -> datetime:
 
 
 def convert_to_instant(local: datetime, zone: ZoneInfo) -> int:
-    """Return the first instant at which the clock of a zone shows a time."""
+    """Return the first instant at which a zone's clock shows a local time."""
     return round(local.replace(tzinfo=zone).timestamp() * 1000)

@@ -1,7 +1,7 @@
-"""Draw players over time for a terminal: an area for each server, on one axis of time.
+"""Draw players over time for a terminal: an area for each server, on a shared time axis.
 
-Each dot of a Braille pattern is a bit, so drawing needs no library. plotext, uniplot and
-asciichartpy import slowly, print escape sequences in labels, or have no time axis.
+Each dot of a Braille pattern is one bit, so drawing needs no library. plotext, uniplot and
+asciichartpy are slow to import, print escape sequences in labels, or have no time axis.
 """
 
 from bisect import bisect_right
@@ -18,40 +18,41 @@ from srvstat.render.layout import choose_styles
 from srvstat.render.screen import UNLIMITED, Screen
 
 _USUAL_WIDTH = 80
-"""The width of a chart where there is no limit."""
+"""The chart width if the output has no width limit."""
 _AXIS_WIDTH = 2
-"""The vertical axis and the space before it."""
+"""The width of the vertical axis and the space before it."""
 _MIN_NAME_WIDTH = 12
-"""A hostname that would be cut to fewer cells than this is left out."""
+"""A hostname that would be cut to fewer cells is omitted."""
 _MOST_LABEL_WIDTH = len("9,999,999")
 _LEAST_LABEL_DISTANCE = 9
-"""The usual distance of labels on the horizontal axis, in cells."""
+"""The usual distance between labels on the horizontal axis, in cells."""
 
 _HEIGHTS = {1: 10, 2: 8, 3: 6, 4: 5}
-"""The usual rows of a panel, by the number of panels."""
+"""Rows per panel, by the number of panels."""
 _USUAL_HEIGHT = 4
-"""The usual rows of a panel, if there are more."""
+"""Rows per panel for more panels than listed above."""
 _LEAST_HEIGHT, _MOST_HEIGHT = 2, 12
-"""The rows of a panel that has as many as fit a terminal."""
+"""The limits of rows per panel when the panels are fitted to the terminal."""
 _COMMON_LINES = 5
-"""The lines below all panels: the axis and its labels, two of notes, and the prompt."""
+"""The lines below all panels: the axis, its labels, two lines of notes, and the prompt."""
 _FEW_ROWS = 5
 _AXIS_STYLE = "dim"
 
 _ROW_DOTS, _COLUMN_DOTS = 4, 2
-"""The dots of a Braille pattern, one above the other and side by side."""
+"""The rows and columns of dots in a Braille pattern."""
 _BLANK = 0x2800
 _DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
-"""The bits of the dots, from below, in the left and in the right column of a pattern."""
+"""The bits of the dots, from the bottom up, in the left and right column of a pattern."""
 
 Cells = Sequence[analysis.StepCell]
-"""The values of a server. A value of a partial step is pale, and does not determine the scale."""
+"""The values of a server. Values of partial steps are dimmed and do not affect the scale."""
 
 
 class Scale(NamedTuple):
     """The vertical axis of a panel, from 0 to `top`.
 
-    `labels` are at the upper edges of rows counted from below; -1 is the horizontal axis.
+    `labels` maps a row, counted from the bottom, to the label at its upper edge. Row -1 is the
+    horizontal axis.
     """
 
     top: float
@@ -60,7 +61,7 @@ class Scale(NamedTuple):
 
 
 def count_values(screen: Screen) -> int:
-    """Return how many values fit side by side, however long the labels of the scale are."""
+    """Return how many values fit side by side, whatever the length of the scale's labels."""
     width = _get_width(screen) - _MOST_LABEL_WIDTH - _AXIS_WIDTH
     return max(width, 1) * _COLUMN_DOTS
 
@@ -70,11 +71,11 @@ def _get_width(screen: Screen) -> int:
 
 
 def render_chart(table: analysis.StepTable, screen: Screen) -> str:
-    """Render aggregates of steps, of all that the table has: an area for each server or a sum.
+    """Render the values of steps: an area for each server or sum.
 
-    Lines of several servers in one area can't be followed without color, filled areas can be read.
-    They have one scale, unless a small server would be flat beside a large one, and are as high as
-    all of them fit a terminal.
+    Servers get separate filled areas, because overlapping lines are unreadable without color. The
+    areas share a scale, unless a small server would look flat beside a large one, and fill the
+    terminal's height.
     """
     lines = (*table.first, *table.last)
     columns = list(zip(*(line.cells for line in lines), strict=True))
@@ -86,7 +87,7 @@ def render_chart(table: analysis.StepTable, screen: Screen) -> str:
     label_width = max(len(label) for scale in scales for label in scale.labels.values())
     width = max(_get_width(screen) - label_width - _AXIS_WIDTH, 1)
     edges = _widen_ends([lines[0].start, *(line.end for line in lines)])
-    # Each of some equal parts of the time has the step in its middle.
+    # Divide the time into equal parts; each part shows the step at its middle.
     start, length, count = edges[0], edges[-1] - edges[0], width * _COLUMN_DOTS
     middles = (start + length * (2 * part + 1) / (2 * count) for part in range(count))
     steps = [bisect_right(edges, middle) - 1 for middle in middles]
@@ -114,7 +115,7 @@ def _is_empty(cells: Cells) -> bool:
 
 
 def _choose_rows(panels: int, screen: Screen) -> int:
-    """Return the rows of each of some panels, which have a title each."""
+    """Return the number of rows per panel, below a title line each."""
     if screen.height is None:
         return _HEIGHTS.get(panels, _USUAL_HEIGHT)
     rows = (screen.height - _COMMON_LINES) // panels - 1
@@ -122,17 +123,17 @@ def _choose_rows(panels: int, screen: Screen) -> int:
 
 
 def choose_scale(high: float | None, rows: int) -> Scale:
-    """Return a scale from 0 to a round number of at least `high`, in at most so many rows."""
+    """Return a scale from 0 to a round number of at least `high`, in at most `rows` rows."""
     if not high:
         return _build_scale([0, 1], rows)
-    # In few rows, each can have a label, and the height of areas matters more.
+    # With few rows, each row can have a label, and using the full height matters more.
     counts = range(3, rows + 2) if rows <= _FEW_ROWS else [rows // 2 + 1]
     scales = [_build_scale(choose_ticks(0, high, count), rows) for count in counts]
     return max(scales, key=lambda scale: high / scale.top * scale.height)
 
 
 def _build_scale(ticks: Sequence[float], rows: int) -> Scale:
-    """Return a scale of at most `rows` rows, with a whole number of rows between two ticks."""
+    """Return a scale of at most `rows` rows, with a whole number of rows between ticks."""
     steps = len(ticks) - 1
     each = max(rows // steps, 1)
     labels = {each * at - 1: label for at, label in enumerate(format_ticks(ticks))}
@@ -140,9 +141,10 @@ def _build_scale(ticks: Sequence[float], rows: int) -> Scale:
 
 
 def _build_title(server: analysis.NamedServer, note: str, screen: Screen, style: str) -> Text:
-    """Return the line above an area: the id, the hostname, which may be cut, and a note.
+    """Return the line above an area: the id, the hostname, possibly cut, and a note.
 
-    The id identifies the server, so the note has room before the hostname.
+    If space is short, the note takes precedence over the hostname, because the id already
+    identifies the server.
     """
     width = _get_width(screen)
     title = screen.escape(text.format_id(server.server_id), f"bold {style}")
@@ -155,13 +157,13 @@ def _build_title(server: analysis.NamedServer, note: str, screen: Screen, style:
 
 
 def _describe_cells(cells: Cells, query: analysis.HistoryQuery, edges: Sequence[int]) -> str:
-    """Return the figures of whole steps, and when the highest one began."""
+    """Return the statistics of whole steps, and when the highest step began."""
     if _is_empty(cells):
         return "no observation"
     whole = figures.list_whole(cells)
     if not whole:
         return "no whole step"
-    # As short as the scale has averages.
+    # As short as the scale's averages.
     aggregate = "median" if query.aggregate == "mean" else query.aggregate
     lowest, highest, last = (
         figures.format_aggregate(one, aggregate) for one in (min(whole), max(whole), whole[-1])
@@ -180,8 +182,8 @@ def _describe_cells(cells: Cells, query: analysis.HistoryQuery, edges: Sequence[
 def _draw_area(cells: Cells, scale: Scale, style: str) -> list[Text]:
     """Return the rows of an area of Braille dots, filled from 0 to each value.
 
-    A line of text has two values a character. None is blank, while 0 has one dot. Of a partial
-    value, only the upper edge is drawn, at most at the upper end of the scale.
+    Each character shows two values. None is blank, while 0 has one dot. For a partial step, only
+    the upper edge is drawn, clipped at the top of the scale.
     """
     height = scale.height * _ROW_DOTS
     heights = [
@@ -207,12 +209,12 @@ def _draw_area(cells: Cells, scale: Scale, style: str) -> list[Text]:
 
 
 def _draw_axis(edges: Sequence[int], width: int, zone: ZoneInfo) -> tuple[str, str]:
-    """Return the axis of time with its ticks, and the labels that have room below it."""
+    """Return the time axis with its ticks, and the labels that fit below it."""
     start, end = edges[0], edges[-1]
     length, parts = end - start, width * _COLUMN_DOTS
     labels, places = "", set()
     for at, label in choose_time_ticks(start, end, max(width // _LEAST_LABEL_DISTANCE, 1), zone):
-        # The first part with its middle at the tick or after it, where a step from then on begins.
+        # The first part whose middle is at or after the tick, where a step from then on begins.
         part = -((length - 2 * parts * (at - start)) // (2 * length))
         cell = part // _COLUMN_DOTS
         first = max(cell - len(label) // 2, 0)
@@ -234,7 +236,7 @@ def _describe_chart(table: analysis.StepTable, lines: Sequence[analysis.StepLine
 
 
 def _widen_ends(edges: Sequence[int]) -> Sequence[int]:
-    """Return the edges with whole steps at the ends, which are too narrow where they are cut."""
+    """Extend the first and last step to full length if the window cuts them."""
     if len(edges) < 4:  # noqa: PLR2004 - no step has two neighbors
         return edges
     first, second, *_, second_last, last = edges

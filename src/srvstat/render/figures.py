@@ -1,4 +1,4 @@
-"""The figures of a server as text, the same in tables, charts, pictures and reports."""
+"""Statistics of servers as text, shared by tables, charts, pictures and reports."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -17,10 +17,10 @@ from srvstat.render.screen import Screen
 def format_current(
     players: int, last_observed_at: int | None, as_of: int, *, hold: bool = False
 ) -> Text:
-    """Format a current count; of a silent server, say that instead.
+    """Format a current count, or `silent` for a silent server.
 
-    The record of a silent server often still has its last count. Among the counts of other servers
-    it would read as if these players were online.
+    The record of a silent server often keeps its last count. Among current counts, it would look as
+    if these players were online.
     """
     if is_silent(last_observed_at, as_of, hold=hold):
         return Text("silent", "dim")
@@ -28,39 +28,39 @@ def format_current(
 
 
 def format_last_seen(last_observed_at: int | None, as_of: int, zone: ZoneInfo = text.UTC) -> str:
-    """Return when a server was last observed, as a local day; a file can have no observation."""
+    """Return when a server was last observed, as a local day, or `not seen`."""
     if last_observed_at is None:
         return "not seen"
     return f"last seen {text.format_day(last_observed_at, as_of, zone)}"
 
 
 def describe_silence(last_observed_at: int | None, as_of: int, *, hold: bool) -> str:
-    """Say after a count when a silent server was last observed; nothing of another server."""
+    """Return a suffix for a silent server's count that says when it was last observed, or ""."""
     if not is_silent(last_observed_at, as_of, hold=hold):
         return ""
     return f", {format_last_seen(last_observed_at, as_of)}"
 
 
-# The first and the last count, changes and trends.
+# First and last counts, changes and trends.
 
 Server = analysis.ServerStatistics | analysis.ServerGrowth
 """A server of a table that has changes."""
 
 _LEAST_COUNT_BASE = 10
-"""In players: `2 → 78 +3,800.0%` says less than the same without the percentage."""
+"""The minimum first count (players) for showing a percentage."""
 
 _LEAST_PERCENT_BASE = 1
-"""In players: the same for an average."""
+"""The minimum average for showing a percentage."""
 
 _LEAST_TREND = 0.01
-"""The least part of the average by which a trend changes it in a week."""
+"""The minimum weekly change of a trend, as a share of the average."""
 
 
 def format_first_last(first: int | None, rise: int | None, arrow: str = "→") -> str:
-    """Format the first and the last count of a window, from its growth: `120 → 87 -27.5%`.
+    """Format the first and last count of a window, given its growth: `120 → 87 -27.5%`.
 
-    They are two moments, mostly at different times of day: a report made in the morning says the
-    opposite of one made in the evening. So they have no color, and changes of averages lead.
+    These are two moments, usually at different times of day, so a morning report would contradict
+    an evening report. Therefore they have no color, and tables show changes of averages first.
     """
     if first is None or rise is None:
         return text.NOTHING
@@ -73,7 +73,7 @@ def format_first_last(first: int | None, rise: int | None, arrow: str = "→") -
 def format_change(change: ChangePart | None, average: float | None) -> tuple[str, ...]:
     """Format the change of an average in players and percent: `+12.34` and `+5.3%`.
 
-    `average` is the later one. The percentage is left out where the earlier one is less than 1.
+    `average` is the later average. The percentage is omitted if the earlier one is less than 1.
     """
     if change is None:
         return ()
@@ -84,21 +84,21 @@ def format_change(change: ChangePart | None, average: float | None) -> tuple[str
 
 
 def _format_signed(value: float, digits: int) -> str:
-    """Format a value with its sign; one that is rounded to 0 has none."""
+    """Format a value with its sign. A value that rounds to 0 has no sign."""
     shown = f"{value:+z,.{digits}f}"
     return shown if shown.strip("+0.") else shown.removeprefix("+")
 
 
 def choose_class(change: ChangePart | None, average: float | None) -> str:
-    """Return the CSS class of a change, `rise` or `fall`; none if it is rounded to 0."""
+    """Return the CSS class of a change, `rise` or `fall`, or "" if it rounds to 0."""
     texts = format_change(change, average)
     return {"+": "rise", "-": "fall"}.get(texts[0][0], "") if texts else ""
 
 
 def align_changes(changes: Iterable[tuple[ChangePart | None, float | None]]) -> list[Text]:
-    """Return changes in color, with their players and percent aligned in two columns.
+    """Return colored changes, with players and percentages aligned in two columns.
 
-    Each is a change and the later average, as for `format_change`.
+    Each item is a change and the later average, as for `format_change`.
     """
     pairs = [(*format_change(*one), "", "")[:2] for one in changes]
     widths = [max(map(len, column), default=0) for column in zip(*pairs, strict=True)]
@@ -111,10 +111,10 @@ def align_changes(changes: Iterable[tuple[ChangePart | None, float | None]]) -> 
 
 
 _USUAL_COVERAGE = 0.95
-"""If a window is observed for less, its table says so."""
+"""Tables note servers whose coverage is lower."""
 
 HELD = "each count lasts until the next one"
-"""The fact about figures of a snapshot that was built with `--hold`."""
+"""The note about statistics of a snapshot that was built with `--hold`."""
 
 
 def list_unobserved(
@@ -123,7 +123,7 @@ def list_unobserved(
     screen: Screen,
     versus: analysis.Versus | None = None,
 ) -> Iterator[str]:
-    """Yield which servers have gaps, and why averages have no change: how many, and the first."""
+    """Yield notes on servers with low coverage, and on averages without a change."""
     names = [screen.escape(text.format_id(one.server_id)).plain for one in servers]
     gaps = [
         f"{name} {text.format_share(one.coverage)}"
@@ -144,7 +144,7 @@ def list_unobserved(
 def explain_missing_change(
     window: WindowPart, server: Server, versus: analysis.Versus | None = None
 ) -> str:
-    """Say why there is no change: `the 30 days before were observed for 46.6% only`."""
+    """Explain why there is no change."""
     if window.from_ is None and versus != "other":
         return "there is no window before all observations"
     length = "window" if window.from_ is None else format_window_length(window)
@@ -164,13 +164,13 @@ def explain_missing_change(
 
 
 def format_title_window(window: WindowPart, zone: ZoneInfo = text.UTC) -> str:
-    """Format a window for the title of a table or a picture: `7 days to 2026-03-01 12:00 UTC`.
+    """Format a window for a title: `7 days to 2026-03-01 12:00 UTC`.
 
-    A window that is no number of days or hours has its start instead of its length.
+    If the window is not a whole number of days or hours, the start replaces the length.
     """
 
     def format_at(at: int) -> str:
-        # The last millisecond of a second is the inclusive end of a window of whole seconds.
+        # A window of whole seconds ends, inclusively, at the last millisecond of a second.
         at += (at + 1) % 1000 == 0 and at < LATEST
         return text.format_clock(at, zone, "seconds" if at % 60_000 else "minutes")
 
@@ -185,7 +185,7 @@ def format_title_window(window: WindowPart, zone: ZoneInfo = text.UTC) -> str:
 
 
 def format_window_length(window: WindowPart) -> str:
-    """Format the length of a window that has a beginning: `30 days`, `day`."""
+    """Format the length of a window that has a start: `30 days`, `day`."""
     shown = text.format_exact_duration(window.to - (window.from_ or 0))
     return shown.removeprefix("1 ") if shown.count(" ") == 1 else shown
 
@@ -193,8 +193,8 @@ def format_window_length(window: WindowPart) -> str:
 def format_trend(per_week: float | None, average: float | None, coverage: float | None) -> str:
     """Format a trend in words: `up 2.5 a week`.
 
-    It is `flat` if it changes the average by less than 1 % a week. There is none without three
-    whole days, and none in a window that is observed for less than 80 %.
+    A trend below 1 % of the average per week is `flat`. Without three whole days, or if less than
+    80 % of the window was observed, there is no trend.
     """
     if per_week is None or average is None or (coverage or 0) < LEAST_COVERAGE:
         return text.NOTHING
@@ -208,7 +208,7 @@ _WEEK_MS = 7 * DAY_MS
 
 
 class TrendLine(NamedTuple):
-    """A line through `base` players at `start`, with a slope in players a millisecond."""
+    """A line through `base` players at `start`, with a slope in players per millisecond."""
 
     start: float
     end: float
@@ -216,15 +216,15 @@ class TrendLine(NamedTuple):
     slope: float
 
     def find_players(self, at: float) -> float:
-        """Return the players of the line at an instant."""
+        """Return the line's value at an instant."""
         return self.base + self.slope * (at - self.start)
 
 
 def find_trend_line(server: analysis.ServerGrowth) -> TrendLine | None:
-    """Return the line with the slope of the trend that has half of the whole steps above it.
+    """Return the trend line that has half of the whole steps above it.
 
-    It lasts from the middle of the first whole step to the middle of the last one. None without a
-    trend, and in a window that is observed for less than 80 %.
+    It runs from the middle of the first whole step to the middle of the last one. Returns None if
+    there is no trend, or if less than 80 % of the window was observed.
     """
     points = [
         ((step.from_ + step.to) / 2, step.average_players)
@@ -241,11 +241,11 @@ def find_trend_line(server: analysis.ServerGrowth) -> TrendLine | None:
     return TrendLine(start, points[-1][0], base, slope)
 
 
-# Steps and drawings of them. A step that was observed only in part is shown, but counts for nothing
-# else: players follow a daily cycle, so a day with six observed hours has no daily average.
+# Steps and drawings of them. A partially observed step is shown but not used in any statistic:
+# players follow a daily cycle, so a day with six observed hours has no daily average.
 
 PARTIAL = "*"
-"""Marks the figure of a partial step in a table of steps."""
+"""Marks the values of partial steps in tables."""
 
 AGGREGATES = {
     "mean": "average",
@@ -256,11 +256,11 @@ AGGREGATES = {
     "share": "share of the total",
     "rank": "rank by average",
 }
-"""How a step is aggregated, in words."""
+"""The aggregates of steps, in words."""
 
 
 def format_aggregate(value: float | None, aggregate: analysis.Aggregate) -> str:
-    """Format an aggregate of a step."""
+    """Format the aggregated value of a step."""
     if aggregate == "share" and value is not None:
         return text.format_share(value)
     return (text.format_average if aggregate == "mean" else text.format_median)(value)
@@ -280,7 +280,7 @@ def describe_step(name: str) -> str:
 
 
 def format_step(start: int, zone: ZoneInfo, step: str) -> str:
-    """Return the local day on which a step begins, or its month."""
+    """Return the local day or month in which a step begins."""
     day = text.format_clock(start, zone)[: len("2026-01-31")]
     return day[: len("2026-01")] if step == "month" else day
 
@@ -290,11 +290,11 @@ HOURS: Mapping[analysis.HourKey, str] = {
     "hour": "hour of the day",
     "weekday": "weekday",
 }
-"""What a cell of peak hours is, in words."""
+"""The cells of peak hours, in words."""
 
 
 def name_few(document: analysis.PeakHours) -> str:
-    """Return of which hours of the week no average is shown."""
+    """Say for which hours of the week no average is shown."""
     return "held for less than an hour" if document.hold else "with fewer than 4 observations"
 
 
@@ -307,7 +307,7 @@ def describe_shortage(server: analysis.ServerPeakHours, by: analysis.HourKey = "
 def list_growth_cells(
     growth: analysis.GrowthDocument, server: analysis.ServerGrowth
 ) -> list[analysis.StepCell]:
-    """Return the averages of the steps of a growth as cells, whose counts are their weights."""
+    """Return a server's step averages as cells, with their weights as counts."""
     cells = []
     for one in server.steps:
         held = round(one.observed_share * (one.to - one.from_))
@@ -317,7 +317,7 @@ def list_growth_cells(
 
 
 def join_cells(cells: Sequence[analysis.StepCell], length: int) -> list[analysis.StepCell]:
-    """Return the average of each `length` cells, and the share of them that was observed."""
+    """Merge each `length` cells into one, with their average and observed share."""
     joined = []
     for start in range(0, len(cells), length):
         group = cells[start : start + length]
@@ -334,20 +334,20 @@ def list_whole(cells: Iterable[analysis.StepCell]) -> list[float]:
 
 
 def find_highest(cells: Sequence[analysis.StepCell]) -> float | None:
-    """Return the highest value of whole steps; where no step is whole, of partial ones."""
+    """Return the highest value of whole steps, or of partial steps if there are no whole steps."""
     known = list_whole(cells) or [cell.players for cell in cells if cell.players is not None]
     return max(known, default=None)
 
 
 def find_level(average: float, lowest: float, highest: float, count: int) -> int:
-    """Return which of `count` equal parts of a scale an average is in, from 0."""
+    """Return which of `count` equal parts of a scale contains an average, from 0."""
     if lowest == highest:
         return count // 2
     return min(int((average - lowest) / (highest - lowest) * count), count - 1)
 
 
 def format_ends(cells: Sequence[analysis.StepCell]) -> tuple[str, str]:
-    """Return the lowest and the highest value of whole steps; two empty texts without one."""
+    """Format the lowest and highest value of whole steps, or return two empty strings."""
     whole = list_whole(cells)
     if not whole:
         return "", ""
@@ -356,9 +356,9 @@ def format_ends(cells: Sequence[analysis.StepCell]) -> tuple[str, str]:
 
 
 def draw_steps(cells: Sequence[analysis.StepCell], pitch: int, style: str) -> Text:
-    """Draw steps as bars from the lowest whole one to the highest, each `pitch` cells wide.
+    """Draw steps as bars between the lowest and highest whole step, each `pitch` cells wide.
 
-    A blank means no observation, and a ring a partial step.
+    A blank means no observations, and a ring means a partial step.
     """
     whole = list_whole(cells)
     drawn = Text()

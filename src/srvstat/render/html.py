@@ -1,4 +1,4 @@
-"""Build elements of HTML. All text and all attributes are escaped as foreign text."""
+"""Build HTML elements. All text and attributes are escaped as untrusted text."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
@@ -17,7 +17,10 @@ Children = Sequence[Child]
 
 
 def build(tag: str, *children: Child, **attributes: str) -> Element:
-    """Build an element; `class_` is the attribute `class`, `aria_label` is `aria-label`."""
+    """Build an element.
+
+    `class_` stands for the attribute `class`, and `aria_label` for `aria-label`.
+    """
     names = (name.rstrip("_").replace("_", "-") for name in attributes)
     values = map(text.escape_text, attributes.values())
     element = Element(tag, dict(zip(names, values, strict=True)))
@@ -32,21 +35,21 @@ def build(tag: str, *children: Child, **attributes: str) -> Element:
 
 
 def build_raw(tag: str, content: str, **attributes: str) -> Element:
-    """Build a style sheet or a script; its content must not have its end tag."""
+    """Build a style sheet or script. The content must not contain its end tag."""
     element = build(tag, **attributes)
     element.text = content
     return element
 
 
 def build_number(value: float | None, shown: str) -> Element:
-    """Build a rounded figure that also has its exact value."""
+    """Build a rounded number that also contains its exact value."""
     if value is None:
         return build("span", text.NOTHING, class_="none")
     return build("data", shown, value=wire.format_number(value))
 
 
 def build_figure(value: float | None, format_value: Callable[[float], str]) -> Element:
-    """Build a figure as `build_number` does, formatted by a function."""
+    """Build a number as `build_number` does, formatted by a function."""
     return build_number(value, "" if value is None else format_value(value))
 
 
@@ -71,12 +74,12 @@ def build_note(*children: Child) -> Element:
 
 
 def build_remark(*children: Child) -> Element:
-    """Build small print beside a figure or a name."""
+    """Build small print beside a number or name."""
     return build("span", *children, class_="note")
 
 
 def build_section(name: str, title: str, *children: Child) -> Element:
-    """Build a section with a heading, to which `#name` leads."""
+    """Build a section with a heading that `#name` links to."""
     heading = build("h2", title, id=f"{name}-title")
     return build("section", heading, *children, id=name, aria_labelledby=f"{name}-title")
 
@@ -84,7 +87,7 @@ def build_section(name: str, title: str, *children: Child) -> Element:
 def build_table(
     caption: str, headers: Sequence[Child], rows: Iterable[Children], class_: str = "numbers"
 ) -> Element:
-    """Build a table in a region that scrolls. The first cell of each row is its header."""
+    """Build a table in a scrollable region. The first cell of each row is its header."""
     body = build("tbody")
     for first, *rest in rows:
         cells = (build("td", cell) for cell in rest)
@@ -95,7 +98,7 @@ def build_table(
 
 
 def build_details(summary: str, *children: Child, **attributes: str) -> Element:
-    """Build content that is shown on demand. It is printed if it is open."""
+    """Build content shown on demand. It is printed only if it is open."""
     return build("details", build("summary", summary), *children, **attributes)
 
 
@@ -121,14 +124,14 @@ _LONGEST_NAME = 40
 
 
 class Labels(NamedTuple):
-    """The short names of servers, in their order, and the time zone of all times."""
+    """The short names of servers, in order, and the time zone of all times."""
 
     names: Sequence[str]
     zone: ZoneInfo
 
     @classmethod
     def choose(cls, servers: Sequence[NamedServer], zone: str) -> Self:
-        """Name servers as in pictures, and by their ids where names are equal once they are cut."""
+        """Name servers as in pictures, but by id where names are equal after being cut."""
         names = [text.escape_text(name, max_length=_LONGEST_NAME) for name in name_servers(servers)]
         pairs = zip(names, servers, strict=True)
         unique = [
@@ -137,7 +140,7 @@ class Labels(NamedTuple):
         return cls(unique, ZoneInfo(zone))
 
     def build_name(self, at: int) -> Element:
-        """Build the name of a server; it can't change the direction of the text around it."""
+        """Build a server's name. It can't change the direction of the surrounding text."""
         return build("bdi", self.names[at])
 
     def build_names(self) -> list[Element]:
@@ -145,10 +148,10 @@ class Labels(NamedTuple):
         return [self.build_name(at) for at in range(len(self.names))]
 
     def build_time(self, at: int, precision: str = "minute") -> Element:
-        """Build a local time that also has its exact instant."""
+        """Build a local time that also contains its exact instant."""
         return build_time(at, self.zone, precision)
 
 
 def build_time(at: int, zone: ZoneInfo, precision: str = "minute") -> Element:
-    """Build a local time that also has its exact instant."""
+    """Build a local time that also contains its exact instant."""
     return build("time", text.format_local_time(at, zone, precision), datetime=format_instant(at))

@@ -1,4 +1,4 @@
-"""Lay out tables of servers: a line for each, or two, or a card where a terminal is narrow."""
+"""Lay out tables of servers: one or two lines per server, or a card on a narrow terminal."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from srvstat.render.text import format_count, format_id, name_some
 
 _TITLE = "server"
 GAP = 2
-"""The space between two columns, and the indentation of the second line of a server."""
+"""The space between columns, and the indentation of a server's second line."""
 
 _LINE_WIDTH, _TABLE_WIDTH = 100, 60
-"""The least widths at which a server has one line, and two lines."""
+"""The minimum widths for one line per server, and for two lines per server."""
 
 _LEAST_NAME_WIDTH, _USUAL_NAME_WIDTH, _MOST_NAME_WIDTH = 8, 20, 32
 _LEAST_MARKS, _USUAL_MARKS, _MOST_MARKS = 8, 24, 60
@@ -29,9 +29,13 @@ _CARD_COLUMNS, _CARD_GAP = 3, 3
 
 
 class ServerCells(NamedTuple):
-    """The parts of one server as text for a screen. The id is the title: people type ids.
+    """The parts of a server as text for a screen.
 
-    `hostname` is empty if it equals the id. `steps` are drawn as a sparkline in a style.
+    - `title`: the id, because users type ids.
+    - `hostname`: empty if it equals the id.
+    - `figures`: the cells of the columns.
+    - `steps`: the values of the sparkline.
+    - `style`: the color of the sparkline.
     """
 
     title: Text
@@ -48,9 +52,9 @@ def escape_server(
     steps: Sequence[StepCell] = (),
     style: str = "",
 ) -> ServerCells:
-    """Return the parts of a server as text for a screen. A total is named by its servers.
+    """Return the parts of a server as text for a screen.
 
-    `style` is the color of the id and of the sparkline.
+    A total is named after its servers. `style` colors the id and the sparkline.
     """
     identifier = screen.escape(format_id(server.server_id)).plain
     hostname = screen.escape_name(server.hostname)
@@ -66,13 +70,13 @@ def escape_server(
 
 
 def build_row(title: str, shown: Sequence[str]) -> ServerCells:
-    """Return a line of dim figures below those of a server."""
+    """Return a line of dimmed values below a server's own."""
     cells = tuple(Text(one, "dim") for one in shown)
     return ServerCells(Text(" " * GAP + title, "dim"), Text(), cells)
 
 
 def build_head(server: NamedServer, screen: Screen) -> Text:
-    """Return the id and the hostname of a server above something of its own."""
+    """Return a server's id and hostname, as a heading above its own table or drawing."""
     cells = escape_server(screen, server)
     room = screen.width - cells.title.cell_len - GAP
     if not cells.hostname or room < _LEAST_NAME_WIDTH:
@@ -81,7 +85,7 @@ def build_head(server: NamedServer, screen: Screen) -> Text:
 
 
 def choose_styles(count: int) -> Sequence[str]:
-    """Return the color of each server: that of charts, if they could draw all of them."""
+    """Return a color for each server, as in charts, if there are enough colors for all servers."""
     return SERIES_STYLES[:count] if count <= len(SERIES_STYLES) else [""] * count
 
 
@@ -100,9 +104,9 @@ POINTER = "srvstat help terms explains the columns"
 
 
 def build_footer(facts: Iterable[str], screen: Screen) -> list[Text]:
-    """Return the lines below a table: what is unusual, and where its columns are explained.
+    """Return the lines below a table: what is unusual, and where the columns are explained.
 
-    Two lines of facts leave no room for the pointer.
+    If the facts take two lines, the pointer is omitted.
     """
     lines = [*map(Text, wrap("; ".join(facts), screen.width, break_on_hyphens=False))]
     return lines if len(lines) > 1 else [*lines, Text(POINTER, "dim")]
@@ -116,10 +120,11 @@ def build_server_table(
     optional: int = 0,
     step: str = "",
 ) -> list[RenderableType]:
-    """Return the lines of a table. No server: no line.
+    """Return the lines of a table, or no lines if there are no servers.
 
-    `headers` are the names of the figures. The last ones, so many as `optional` says, are left out
-    where there is no room for them. A mark of a sparkline is the average of one `step`, or more.
+    - `headers`: the names of the columns.
+    - `optional`: how many of the last columns may be omitted if space is short.
+    - `step`: the period that each mark of a sparkline averages, or a multiple of it.
     """
     if not rows:
         return []
@@ -134,7 +139,7 @@ def build_server_table(
 
 @dataclass(frozen=True)
 class _Table:
-    """The parts of a table. The first `required` columns of figures must be shown."""
+    """The parts of a table. The first `required` columns must be shown."""
 
     headers: Sequence[str]
     rows: Sequence[ServerCells]
@@ -158,10 +163,10 @@ class _Table:
 
     @cached_property
     def label_width(self) -> int:
-        """The width of the lowest and the highest value beside a sparkline."""
+        """The width of the lowest and highest value beside a sparkline."""
         highs = [figures.format_ends(row.steps)[1] for row in self.rows]
         widest = max(map(len, highs))
-        # A longer step can have a highest value below 1, which has one more digit.
+        # Merged steps can have a highest value below 1, which takes one more digit.
         return max(widest, len("0.95")) if widest else 0
 
     @cached_property
@@ -169,13 +174,13 @@ class _Table:
         return max(len(row.steps) for row in self.rows)
 
     def measure_drawing(self, marks: int) -> int:
-        """Return the width of a sparkline with a number of marks, and the gap before it."""
+        """Return the width of a sparkline with `marks` marks, including the gap before it."""
         marks = min(marks, self.most_marks)
         return GAP + marks + 2 * (self.label_width + 1) if marks else 0
 
     @property
     def _line_room(self) -> int:
-        """The room for names, sparklines and optional columns on the line of a server."""
+        """The room for names, sparklines and optional columns on a server's line."""
         required = sum(GAP + width for width in self.widths[: self.required])
         return self.screen.width - self.title_width - required
 
@@ -195,7 +200,7 @@ class _Table:
         return count
 
     def build_lines(self) -> Iterator[Text]:
-        """Yield a line for each server. Names give way to sparklines, these to other columns."""
+        """Yield one line per server. If space is short, names shrink first, then sparklines."""
         room, widths, count = self._line_room, self.widths, self.required
         wanted = GAP + self.name_width + self.measure_drawing(_USUAL_MARKS)
         while count < len(widths) and room - GAP - widths[count] >= wanted:
@@ -221,7 +226,7 @@ class _Table:
             yield join_at_columns((0, figured), (end, drawing))
 
     def build_pairs(self, count: int) -> Iterator[Text]:
-        """Yield two lines for each server, and a third one for columns that fit on neither."""
+        """Yield two lines per server, and a third line for columns that fit on neither."""
         widths = self.widths[:count]
         start = GAP + self.name_width + (GAP if self.name_width else 0)
         drawings = self._draw(self.screen.width - start + GAP)
@@ -243,7 +248,7 @@ class _Table:
             yield from (one for one in (line, Text(" " * GAP) + notes) if one.plain.strip())
 
     def build_cards(self) -> Iterator[Text]:
-        """Yield the lines of a card for each server, with a blank line between them."""
+        """Yield a card of lines for each server, separated by blank lines."""
         width = self.screen.width
         for count in range(_CARD_COLUMNS, 0, -1):
             cards = self._build_card_figures(min(count, len(self.headers)))
@@ -261,7 +266,7 @@ class _Table:
             yield from (Text("", overflow="fold").append_text(part) for part in parts if part.plain)
 
     def _build_card_figures(self, count: int) -> list[list[Text]]:
-        """Return the lines of figures of each card, `count` figures a line, in equal widths."""
+        """Return the lines of each card, with `count` values per line in equal widths."""
         headers, widths = self.headers[: self.required], self.widths
         names = [max(map(len, headers[at::count])) for at in range(count)]
         values = [max(widths[: self.required][at::count]) for at in range(count)]
@@ -290,7 +295,7 @@ class _Table:
         return line
 
     def _draw(self, room: int) -> list[Text]:
-        """Return the heading of sparklines, and one for each row, all in the same width."""
+        """Return the heading of the sparklines, and a sparkline of the same width for each row."""
         marks = min(room - self.measure_drawing(1) + 1, _MOST_MARKS)
         if not self.most_marks or marks < 1:
             return [Text()] * (len(self.rows) + 1)
@@ -313,7 +318,7 @@ class _Table:
 
 
 def build_line(title: Text, shown: Iterable[Text], name_width: int, widths: Sequence[int]) -> Text:
-    """Return a line with a title and figures, right-aligned in their columns."""
+    """Return a line with a title and values, right-aligned in their columns."""
     parts = [(0, title)]
     end = name_width
     for cell, width in zip(shown, widths, strict=True):

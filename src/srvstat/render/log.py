@@ -1,4 +1,4 @@
-"""Show an entry of the service's log as a short line."""
+"""Format an entry of the service's log as a short line."""
 
 import time
 from collections.abc import Mapping
@@ -16,14 +16,14 @@ _PATHS = {
     "redirectToDocs": "/",
     "explore": "/",
 }
-"""The paths of operations. No path is logged as sent: a client can put a key there."""
+"""The paths of operations. The path sent is never logged, because a client may put a key in it."""
 
 _COLORS = {2: 32, 3: 36, 4: 33, 5: 31}
 """The color of a status by its first digit: green, cyan, yellow, red."""
 
 
 def format_log_entry(entry: Mapping[str, Any], at: float, *, is_colored: bool) -> str:
-    """Write an entry for a person: `12:00:01 POST /v1/compare 200 1.2 ms  a, b; 7d`.
+    """Format an entry for people: `12:00:01 POST /v1/compare 200 1.2 ms  a, b; 7d`.
 
     `at` is in Unix seconds.
     """

@@ -1,4 +1,4 @@
-"""Draw documents as pictures: a sheet, with a distribution, growth, or the hours of the week."""
+"""Draw documents as pictures: sheets with timelines, distributions, growth or hours of the week."""
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
@@ -22,11 +22,11 @@ _HEADING_HEIGHT = 24
 _BETWEEN = 12
 _FOOTER = 20
 _MANY = 3
-"""The least servers whose names are not in the title."""
+"""The minimum number of servers whose names are omitted from the title."""
 _MOST_NAME = 48
-"""The most characters of a name in a title."""
+"""The maximum number of characters of a name in a title."""
 _LEAST_HEIGHT = 0.6
-"""The least height of what is drawn, as a share of its own."""
+"""The minimum height of a drawing, relative to its natural height."""
 
 PictureDocument = (
     analysis.Timeline
@@ -39,10 +39,13 @@ PictureDocument = (
 
 @dataclass(frozen=True)
 class Look:
-    """What a user chooses about a picture; by default, it follows from the document.
+    """The user's choices for a picture. Choices that are not made follow from the document.
 
-    `height` is that of the whole picture. `source` names the data. `step` is the name of the steps
-    of a timeline, if they are drawn as they are, and `layout` how they are drawn.
+    - `width`, `height`: the size of the whole picture in pixels.
+    - `title`, `subtitle`: the texts above the drawing.
+    - `source`: the name of the data.
+    - `step`: the name of a timeline's steps if they are drawn unmerged.
+    - `layout`: the layout of a timeline.
     """
 
     width: int = 960
@@ -57,9 +60,9 @@ class Look:
 def draw_sheet(document: PictureDocument, zone: ZoneInfo, look: Look = Look()) -> Element:
     """Draw a document with a title, its window on the clock of `zone`, and its source.
 
-    Heat maps of several servers are one below the other.
+    Heat maps of several servers are placed one below the other.
 
-    Raises ParameterError for a height that is too low.
+    Raises ParameterError if the height is too low.
     """
     inner = look.width - 2 * _PADDING
     title = look.title or choose_title(document, look.layout)
@@ -93,9 +96,9 @@ def draw_sheet(document: PictureDocument, zone: ZoneInfo, look: Look = Look()) -
 
 
 def choose_title(document: PictureDocument, layout: Layout | None = None) -> str:
-    """Return the finding of a picture, or its subject where there is none.
+    """Return the finding of a picture as a title, or its subject if there is none.
 
-    A title compares only servers of which at least 80 % of the window was observed.
+    A title only compares servers with at least 80 % coverage of the window.
     """
     hostnames = svg.name_servers(document.servers)
     names = [text.escape_text(name, max_length=_MOST_NAME) for name in hostnames]
@@ -120,7 +123,7 @@ def choose_title(document: PictureDocument, layout: Layout | None = None) -> str
 def _describe_averages(
     names: Sequence[str], averages: Sequence[tuple[float | None, float]], layout: Layout | None
 ) -> str | None:
-    """Return who has the most players, from averages and coverages; None where that is unknown."""
+    """Name the server with the most players, given averages and coverages, or return None."""
     known = {
         name: average
         for name, (average, coverage) in zip(names, averages, strict=True)
@@ -156,7 +159,7 @@ def _describe_one(document: PictureDocument, name: str) -> str | None:
 def _draw_panels(
     document: PictureDocument, width: int, zone: ZoneInfo, look: Look, room: float | None
 ) -> Iterator[tuple[str, Element]]:
-    """Yield the pictures of a sheet, with the name above each, if any."""
+    """Yield the pictures of a sheet, each with the name above it or ""."""
     servers = document.servers
     if not any(map(_is_known, servers)):
         size = svg.Size(width, 120 if room is None else round(room))
@@ -187,7 +190,7 @@ def _draw_panels(
 
 
 def _is_known(server: object) -> bool:
-    """Return whether a server has something to draw."""
+    """Return whether there is anything to draw for a server."""
     if isinstance(server, analysis.ServerPeakHours):
         return bool(server.sample_count or _list_averages(server))
     if isinstance(server, analysis.ServerTimeline):
@@ -198,9 +201,9 @@ def _is_known(server: object) -> bool:
 
 
 def _fit(size: svg.Size, height: float | None) -> svg.Size:
-    """Return a size with another height, if one is given.
+    """Return a size with the given height, if any.
 
-    Raises ParameterError if it is too low.
+    Raises ParameterError if the height is too low.
     """
     if height is None:
         return size
@@ -213,7 +216,7 @@ def _fit(size: svg.Size, height: float | None) -> svg.Size:
 def choose_size(
     document: PictureDocument | analysis.ServerPeakHours, width: int, layout: Layout | None = None
 ) -> svg.Size:
-    """Return the size that suits a picture of a document."""
+    """Return a suitable size for the picture of a document."""
     if isinstance(document, analysis.Timeline):
         if layout == "panels":
             return svg.Size(width, 104 * len(document.servers) + 72)
@@ -229,7 +232,7 @@ def choose_size(
 
 
 def _place_panel(sheet: Element, name: str, panel: Element, top: float) -> float:
-    """Add a picture and its name below `top`, and return the height below it."""
+    """Add a picture and its name below `top`, and return the position below it."""
     if name:
         svg.add_text(sheet, "heading", (_PADDING, top + svg.FONT_SIZE), name)
         top += _HEADING_HEIGHT
@@ -237,7 +240,7 @@ def _place_panel(sheet: Element, name: str, panel: Element, top: float) -> float
     _, _, width, height = picture.get("viewBox", "").split()
     place = {"x": str(_PADDING), "y": svg.format_number(top), "width": width, "height": height}
     picture.attrib |= place
-    # The sheet is one image, with the descriptions of all panels.
+    # The sheet is a single image, which has the descriptions of all panels.
     del picture.attrib["role"]
     picture[:] = [child for child in picture if child.tag not in ("title", "desc")]
     sheet.append(picture)
@@ -247,14 +250,14 @@ def _place_panel(sheet: Element, name: str, panel: Element, top: float) -> float
 _PLAYER_LABEL_WIDTH = 64
 _DISTRIBUTION_NOTES = ("each row on its own scale", "line: median", "strip: middle half")
 _STRIP = 9
-"""The height below the bars, with the line between the quartiles."""
+"""The height below the bars, which contains the line between the quartiles."""
 
 
 def draw_distribution(distribution: analysis.Distribution, size: svg.Size) -> Element:
-    """Draw a histogram for each server, one below the other, on one scale of players.
+    """Draw a histogram for each server, one below the other, on a shared player scale.
 
-    The bars of a server are scaled to its highest one. A line goes through its median, and one
-    below the bars from the lower to the upper quartile.
+    The bars of a server are scaled to its highest bar. A line marks the median, and a line below
+    the bars extends from the lower to the upper quartile.
     """
     servers = distribution.servers
     title = "How often servers had how many players"
@@ -264,7 +267,7 @@ def draw_distribution(distribution: analysis.Distribution, size: svg.Size) -> El
     top = svg.draw_notes(picture, [f"share of {unit} by players", *_DISTRIBUTION_NOTES], size)
     left = svg.measure_text("99.9%") + svg.MARGIN
     area = svg.Box(left, top, size.width - svg.MARGIN, size.height - svg.BELOW)
-    # A count is drawn in the middle of its place, as wide as a bar of one count.
+    # A count is drawn in the middle of its place, as wide as a bar of a single count.
     low = distribution.first_players
     high = low + max(len(servers[0].counts), 1) * distribution.bin_players
     across = svg.Scale(low - 0.5, high - 0.5, area.left, area.right)
@@ -315,7 +318,7 @@ def _draw_bins(
 
 
 def format_bin(first: int, width: int) -> str:
-    """Format the numbers of players of a bin: `20 to 29`, or one number."""
+    """Format the player counts of a bin: `20 to 29`, or a single number."""
     return f"{first:,} to {first + width - 1:,}" if width > 1 else f"{first:,}"
 
 
@@ -347,9 +350,9 @@ def _list_figures(server: analysis.ServerDistribution) -> Iterator[str]:
 
 
 def draw_growth(growth: analysis.GrowthDocument, size: svg.Size) -> Element:
-    """Draw a bar for the average of each step, with a row and a scale for each server.
+    """Draw a bar for each step's average, with a row and a scale for each server.
 
-    Bars of partial steps are pale, and do not determine the scale. A dashed line is the trend.
+    Bars of partial steps are pale and do not affect the scale. A dashed line shows the trend.
     """
     title = f"Average players by {growth.step}"
     words = ("; ".join(_list_growth_figures(one, growth.window)) for one in growth.servers)
@@ -381,8 +384,8 @@ def draw_growth(growth: analysis.GrowthDocument, size: svg.Size) -> Element:
         _draw_steps(group, across, up, server, growth)
         _draw_trend(group, across, up, server)
     if server.steps:
-        # The label of a step is below the middle of its bar. Labels are at least a step apart, so
-        # that none names an hour within a day.
+        # A step's label is below the middle of its bar. Labels are at least a step apart, so that
+        # none names an hour within a day.
         middles = {step.from_: (step.from_ + step.to) / 2 for step in server.steps}
         zone, least = ZoneInfo(growth.time_zone), STEPS[growth.step].shortest
         for at, label in svg.choose_time_labels(box, ends, zone, least):
@@ -428,7 +431,7 @@ def _draw_steps(
 def _draw_trend(
     group: Element, across: svg.Scale, up: svg.Scale, server: analysis.ServerGrowth
 ) -> None:
-    """Draw the trend between 0 and the top."""
+    """Draw the part of the trend line within the scale."""
     line = figures.find_trend_line(server)
     if line is None:
         return
@@ -463,13 +466,13 @@ def _list_growth_figures(server: analysis.ServerGrowth, window: WindowPart) -> I
 
 _COMPARED_HEIGHT = 70
 _NOW, _BEFORE = 16, 8
-"""The heights of the bars of the window and of the one before."""
+"""The heights of the bars of the window and of the previous window."""
 
 
 def draw_comparison(stats: analysis.Stats, size: svg.Size) -> Element:
-    """Draw the average of each server as a bar, with a pale one of the window before below it.
+    """Draw each server's average as a bar, with a pale bar of the previous window below it.
 
-    All bars have one scale, from 0. A window before that can't be compared has no bar.
+    All bars share a scale from 0. A previous window that can't be compared has no bar.
     """
     names = svg.name_servers(stats.servers)
     changes = [_describe_change(server, stats.window) for server in stats.servers]
@@ -517,7 +520,7 @@ def _list_compared(server: analysis.ServerStatistics) -> list[tuple[float, str]]
 
 
 def _describe_change(server: analysis.ServerStatistics, window: WindowPart) -> tuple[str, str]:
-    """Return the change of an average in words, or why there is none, and its CSS class."""
+    """Describe the change of an average, or why there is none; also return its CSS class."""
     if server.average_players is None:
         return svg.NO_OBSERVATIONS, ""
     if server.change is None:
@@ -527,17 +530,17 @@ def _describe_change(server: analysis.ServerStatistics, window: WindowPart) -> t
 
 
 _LEVELS = 7
-"""The colors of cells, `--level-0` to `--level-6` in palette.css."""
+"""The number of cell colors, `--level-0` to `--level-6` in palette.css."""
 _LEFT, _ABOVE = 34, 20
 _KEY_HEIGHT = 22
 _KEY_BOX = 16
-"""The width of a color in the scale, if there is room."""
+"""The width of a color in the scale if there is enough room."""
 _KEY_SPACE = 6
 """The space between the colors and the averages beside them."""
 _LEAST_WIDTH_FOR_LINE = 760
-"""In narrower pictures, the scale has several lines."""
+"""In narrower pictures, the scale takes several lines."""
 _LEAST_HOUR = 20
-"""The least width of an hour in pixels; narrower ones have fewer labels."""
+"""The minimum width of an hour in pixels. Narrower hours get fewer labels."""
 
 
 def draw_heat_map(
@@ -549,8 +552,8 @@ def draw_heat_map(
 ) -> Element:
     """Draw a cell for each hour of the week, from Monday 0:00, with a scale below.
 
-    The hours are on the clock of the document. Cells without an average are outlines, which `few`
-    explains. The busiest hour has a frame and is named, if the window is well observed.
+    The hours are on the document's clock. Cells without an average are outlines, which `few`
+    explains. If the window is well observed, the busiest hour is framed and named.
     """
     busiest = find_busiest(server) if is_well_observed else None
     (name,) = svg.name_servers([server])
@@ -587,7 +590,7 @@ def draw_heat_map(
 
 
 def find_busiest(server: analysis.ServerPeakHours) -> analysis.HourPart | None:
-    """Return the busiest hour; None if no hour is busier than another, or too few have averages."""
+    """Return the busiest hour, or None if all hours are equal or too few have averages."""
     return server.busiest if server.has_hours and len(set(_list_averages(server))) > 1 else None
 
 
@@ -629,7 +632,7 @@ def _draw_cell(
 
 
 def _draw_scale(picture: Element, at: svg.Place, averages: Sequence[float], right: float) -> float:
-    """Draw the colors with the averages at their ends, and return the place after them."""
+    """Draw the colors with the averages at their ends, and return the position after them."""
     x, y = at
     low, high = map(text.format_median, (min(averages), max(averages)))
     words = f"players {low}"

@@ -17,7 +17,7 @@ _MAX_DETAIL = 40
 
 
 class _LenientStderr(io.FileIO):
-    """Standard error that ignores failures: a terminal may close during a build."""
+    """Standard error that ignores write failures, because a terminal may close during a build."""
 
     def write(self, data: Any) -> int:
         with suppress(OSError):
@@ -26,7 +26,7 @@ class _LenientStderr(io.FileIO):
 
 
 class _Completed(progress.ProgressColumn):
-    """The bytes read, or the rows stored."""
+    """The bytes read or the rows stored."""
 
     def render(self, task: progress.Task) -> Text:
         if task.fields["unit"] == "rows":
@@ -44,7 +44,7 @@ class _RowRate(progress.ProgressColumn):
 
 @contextmanager
 def _show_bars(*columns: progress.ProgressColumn) -> Iterator[progress.Progress]:
-    """Show bars with more columns while the block runs; restore the cursor in any case."""
+    """Show bars with the given columns during the block, and always restore the cursor."""
     stderr = _LenientStderr(2, "w", closefd=False)
     file = io.TextIOWrapper(stderr, sys.stderr.encoding, "backslashreplace", write_through=True)
     console = Console(file=file)
@@ -55,21 +55,21 @@ def _show_bars(*columns: progress.ProgressColumn) -> Iterator[progress.Progress]
         yield bars
     finally:
         bars.console.show_cursor()
-        # If its start was interrupted, Rich fails to undo steps that it has not taken.
+        # If starting was interrupted, Rich fails to undo steps that it has not taken.
         with suppress(IndexError):
             bars.stop()
 
 
 def _advance(bars: progress.Progress, task: progress.TaskID, count: int, rows: int) -> None:
-    """Move a bar on by a count of its unit, and the rows of its rate by `rows`."""
+    """Advance a bar by `count` of its unit, and its rate by `rows`."""
     bars.update(task, advance=count, rows=bars.tasks[task].fields["rows"] + rows)
 
 
 @contextmanager
 def show_rows_progress() -> Iterator[Callable[[int, int], None]]:
-    """Show a bar for verifying while the block runs.
+    """Show a bar for verification during the block.
 
-    Yield a callback that takes the number of rows just done and the number of all rows.
+    Yields a callback that takes the number of rows just done and the total number of rows.
     """
     with _show_bars(_Completed(), _RowRate(), progress.TimeRemainingColumn()) as bars:
         task = bars.add_task("verifying", total=None, rows=0, unit="rows")
@@ -83,10 +83,10 @@ def show_rows_progress() -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def show_build_progress(total_bytes: int | None) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a bar for reading, then one for storing, while the block runs.
+    """Show a bar for reading, then one for storing, during the block.
 
-    Yield a callback that takes the step, `reading` or `storing`, and the numbers of bytes and rows
-    just done. Without `total_bytes`, the first bar shows no end. The bars disappear afterwards.
+    Yields a callback that takes the step, `reading` or `storing`, and the numbers of bytes and rows
+    just done. Without `total_bytes`, the first bar has no end. The bars disappear afterwards.
     """
     with _show_bars(_Completed(), _RowRate(), progress.TimeRemainingColumn()) as bars:
         reading = bars.add_task("reading", total=total_bytes, rows=0, unit="bytes")
@@ -106,10 +106,10 @@ def show_build_progress(total_bytes: int | None) -> Iterator[Callable[[str, int,
 
 @contextmanager
 def show_step_progress() -> Iterator[Callable[[str, float, str], None]]:
-    """Show a bar for each step of a job while the block runs.
+    """Show a bar for each step of a job during the block.
 
-    Yield a callback that takes the name of a step, the share of it that is done, and a detail. It
-    may be called in any thread. The bars disappear afterwards.
+    Yields a callback that takes the name of a step, the share done, and a detail. It is
+    thread-safe. The bars disappear afterwards.
     """
     with _show_bars(
         progress.TaskProgressColumn(),
@@ -125,7 +125,8 @@ def show_step_progress() -> Iterator[Callable[[str, float, str], None]]:
                     bars.update(earlier, total=1, completed=1)
                     bars.stop_task(earlier)
                 steps[step] = bars.add_task(step, total=None, detail=detail)
-            # A bar without a total moves, so that a step that can't tell its share is seen to run.
+            # A bar without a total is animated, which shows that a step without a known share is
+            # running.
             total = 1 if share > 0 else None
             bars.update(steps[step], total=total, completed=share, detail=detail)
 

@@ -1,4 +1,4 @@
-"""A report as one HTML page, which needs no other file and no network."""
+"""Render a report as a single HTML page that needs no other files and no network."""
 
 import hashlib
 import re
@@ -33,7 +33,7 @@ _SCRIPTS = (*CHART_SCRIPTS, "report.js")
 
 
 def render_report(report: analysis.Report) -> bytes:
-    """Return the page of a report. Equal reports give equal bytes."""
+    """Render a report as a page. Equal reports give equal bytes."""
     labels = html.Labels.choose(report.stats.servers, report.time_zone)
     style = "\n".join(map(read_asset, _STYLES))
     is_observed = any(map(_is_observed, report.stats.servers))
@@ -62,20 +62,20 @@ def _build_head(report: analysis.Report, style: str, scripts: list[str]) -> Elem
         html.build("meta", name="color-scheme", content="light dark"),
         html.build("meta", name="generator", content=report.program),
         html.build("title", report.title),
-        # Without an icon, a browser asks the host of the page for one.
+        # Without an icon, a browser requests one from the host of the page.
         html.build("link", rel="icon", href="data:,"),
         html.build_raw("style", style),
     )
 
 
 def _hash_source(source: str) -> str:
-    """Return the source of a policy that allows an inline text."""
+    """Return the policy source that allows an inline text."""
     digest = hashlib.sha256(source.encode()).digest()
     return f"'sha256-{b64encode(digest).decode()}'"
 
 
 def _build_body(report: analysis.Report, labels: html.Labels, scripts: list[str]) -> Element:
-    """Build the finding and a row for each server; then pictures, if anything was observed."""
+    """Build the finding and a row per server, then the pictures if anything was observed."""
     definitions = html.build_fields(_DEFINITIONS | (_HELD_DEFINITIONS if report.hold else {}))
     body = html.build(
         "body",
@@ -89,7 +89,7 @@ def _build_body(report: analysis.Report, labels: html.Labels, scripts: list[str]
     players = [build_servers(report.stats.servers, report.timeline)]
     sections: list[Element] = []
     if scripts:
-        # A script makes the chart interactive.
+        # Turned into an interactive chart by a script.
         draw = partial(draw_timeline, report.timeline, zone=labels.zone)
         players.append(html.build("div", _build_drawing(draw, 320, 260), data_chart=""))
         sections = [
@@ -108,11 +108,11 @@ def _build_body(report: analysis.Report, labels: html.Labels, scripts: list[str]
 
 
 _LEAST_CHANGE = 0.01
-"""An average that changes by a smaller share of it hardly changed."""
+"""A smaller relative change of an average counts as unchanged."""
 
 
 def _describe_finding(report: analysis.Report, labels: html.Labels) -> list[html.Child]:
-    """State the finding, and how many results are suspect."""
+    """State the finding, and how many integrity results are suspect."""
     rules = chain.from_iterable(one.rules for one in report.integrity.servers)
     suspects = sum(rule.result == "suspect" for rule in rules)
     words = describe_finding(report.stats, labels)
@@ -124,10 +124,10 @@ def _describe_finding(report: analysis.Report, labels: html.Labels) -> list[html
 
 
 def describe_finding(stats: analysis.Stats, labels: html.Labels) -> list[html.Child]:
-    """State in one sentence who leads, what changed, and how much was observed.
+    """Summarize the leader, the change and the coverage in one sentence.
 
-    Short ones follow about servers that are silent. None compares servers or windows of which less
-    than 80 % was observed.
+    Notes on silent servers follow. Servers and windows with less than 80 % coverage are not
+    compared.
     """
     servers = stats.servers
     observed = [at for at, one in enumerate(servers) if _is_observed(one)]
@@ -154,7 +154,7 @@ def describe_finding(stats: analysis.Stats, labels: html.Labels) -> list[html.Ch
 def _describe_leader(
     stats: analysis.Stats, labels: html.Labels, observed: Sequence[int]
 ) -> Iterator[html.Child]:
-    """Yield who has the greatest average, and how it changed."""
+    """Yield the server with the highest average, and how it changed."""
     servers, is_single = stats.servers, len(observed) == 1
     covered = [at for at in observed if (servers[at].coverage or 0) >= LEAST_COVERAGE]
     compared = observed if is_single else covered
@@ -193,7 +193,7 @@ _SPARKLINE = Size(160, 24)
 
 
 COLUMNS = ("average", "change", "lowest", "peak")
-"""The figures in the row of a server."""
+"""The columns of a server's row."""
 
 
 def build_servers(
@@ -202,13 +202,14 @@ def build_servers(
     columns: Sequence[str] = COLUMNS,
     link: Callable[[str], str] | None = None,
 ) -> Element:
-    """Build a row for each server, with figures and the line of its averages.
+    """Build a row for each server, with its statistics and a line of its averages.
 
-    The rows are the legend of the interactive chart, unless their names are links: `link` returns
-    the address for an id. The timeline has the same servers and window as the figures.
+    The rows are the legend of the interactive chart, unless `link` turns the names into links; it
+    returns the address for an id. The timeline must have the same servers and window as the
+    statistics.
     """
     start, end = get_window(timeline)
-    # A mark for some hours would repeat the same daily cycle.
+    # Marks shorter than a day would only repeat the daily cycle.
     step = choose_step(timeline, _SPARKLINE_STEPS)
     if end - start >= 7 * DAY_MS and STEPS[step].shortest < DAY_MS:
         step = "day"
@@ -248,7 +249,7 @@ def build_servers(
 
 
 def _build_key(number: int) -> Element:
-    """Build a piece of the line that a server has in pictures."""
+    """Build a sample of a server's line in pictures."""
     line = html.build("g", html.build("path", class_="line", d="M0 5H20"))
     line.set("class", f"series series-{number}")
     return html.build("svg", line, class_="key", viewBox="0 0 20 10", aria_hidden="true")
@@ -277,10 +278,10 @@ def _list_figures(
 def _build_sparkline(
     points: Sequence[Point], window: tuple[int, int], step: str, number: int
 ) -> Element:
-    """Build a cell with the averages of whole steps, from the lowest to the highest one."""
+    """Build a cell with the averages of whole steps, scaled from the lowest to the highest."""
     lowest, highest = (choose(one.average for one in points) for choose in (min, max))
     across = Scale(*window, 0, _SPARKLINE.width)
-    # A server that never changes is in the middle.
+    # A constant line is drawn in the middle.
     rim = 0 if lowest < highest else 1
     up = Scale(lowest - rim, highest + rim, _SPARKLINE.height - 2, 2)
     path, end = "", None
@@ -304,16 +305,16 @@ _UNSAFE = re.compile(r"[^ -~]|[<>&]")
 
 
 def _encode_data(timeline: analysis.Timeline) -> str:
-    """Return the timeline as ASCII JSON that can't end the script element around it.
+    """Encode the timeline as ASCII JSON that can't end the surrounding script element.
 
-    It has totals in place of averages, which have up to 17 digits; report.js divides them again.
+    Averages have up to 17 digits, so totals replace them; report.js divides them again.
     """
     document = timeline.model_dump()
     for server in document["servers"]:
         if timeline.hold:
             continue
         averages = zip(server.pop("averages"), server["sampleCounts"], strict=True)
-        # A total is an integer, so a rounded average is enough to find it.
+        # A total is an integer, so rounding recovers it from the average.
         server["totals"] = [None if one is None else round(one * count) for one, count in averages]
     return _UNSAFE.sub(_escape, wire.encode(document).decode())
 
@@ -324,7 +325,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 _FIRST_LAST = "First → last"
-"""The heading of the first and the last count of a window."""
+"""The heading of the first and last count of a window."""
 
 
 def _build_current(server: analysis.ServerStatistics, stats: analysis.Stats) -> html.Child:
@@ -337,7 +338,7 @@ def _build_current(server: analysis.ServerStatistics, stats: analysis.Stats) -> 
 def _build_change(server: analysis.ServerStatistics, window: WindowPart) -> Element:
     """Build the change of an average in color, in players and in percent.
 
-    Where there is none, a mouse shows the reason.
+    If there is no change, a tooltip explains why.
     """
     change = server.change
     if change is None:
@@ -352,7 +353,7 @@ def _build_change(server: analysis.ServerStatistics, window: WindowPart) -> Elem
 
 
 def _build_first_last(server: analysis.ServerStatistics) -> Element:
-    """Build the first and the last count of a window, without a color."""
+    """Build the first and last count of a window, without color."""
     rise = server.growth.players
     return html.build_number(rise, figures.format_first_last(server.first_players, rise))
 
@@ -369,7 +370,7 @@ def _build_peak(server: analysis.ServerStatistics, labels: html.Labels) -> Eleme
 
 
 def _build_drawing(draw: Callable[..., Element], height: int, narrow_height: int = 0) -> Element:
-    """Build a picture for wide pages, and one for narrow pages."""
+    """Build one picture for wide pages and one for narrow pages."""
     wide = draw(size=Size(900, height))
     narrow = draw(size=Size(360, narrow_height or height))
     sizes = html.build("div", wide, class_="wide"), html.build("div", narrow, class_="narrow")
@@ -393,7 +394,7 @@ def _build_map(server: analysis.ServerPeakHours, title: str, few: str, coverage:
         shortage = f"{figures.describe_shortage(server)}; use a longer window."
         return html.build("div", heading, html.build("p", shortage), class_="map")
     is_well_observed = coverage >= LEAST_COVERAGE
-    # Wide pages have two maps in a row, so that one size is enough.
+    # Wide pages show two maps side by side, so a single size is enough.
     size = Size(400, 220)
     drawing = pictures.draw_heat_map(server, size, few=few, is_well_observed=is_well_observed)
     picture = html.build("figure", html.build("div", drawing, class_="drawing"))
@@ -410,7 +411,7 @@ def _build_map(server: analysis.ServerPeakHours, title: str, few: str, coverage:
 
 
 def _list_distribution(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
-    """Yield how often servers had how many players."""
+    """Yield the distribution of each server's players."""
     document, servers = report.distribution, report.stats.servers
     draw = partial(pictures.draw_distribution, document)
     drawing = _build_drawing(draw, 150 + 55 * len(document.servers))
@@ -440,7 +441,7 @@ _HEADERS = {"day": "Day", "week": "Week from", "month": "Month"}
 
 
 def _list_growth(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
-    """Yield the growth in the window, and the change against the previous window."""
+    """Yield the growth in the window, and the change from the previous window."""
     growth, stats = report.growth, report.stats
     draw = partial(pictures.draw_growth, growth)
     yield html.build("figure", _build_drawing(draw, 120 + 80 * len(growth.servers)))
@@ -475,7 +476,7 @@ def _list_growth(report: analysis.Report, labels: html.Labels) -> Iterator[Eleme
 
 
 def list_missing_changes(stats: analysis.Stats, labels: html.Labels) -> Iterator[Element]:
-    """Yield why servers have no change."""
+    """Yield the reasons why servers have no change."""
     reasons: dict[str, list[Element]] = {}
     for at, one in enumerate(stats.servers):
         if one.change is None:
@@ -487,8 +488,8 @@ def list_missing_changes(stats: analysis.Stats, labels: html.Labels) -> Iterator
 
 
 def _build_steps(caption: str, growth: analysis.GrowthDocument, labels: html.Labels) -> Element:
-    """Build a table with a row for each step, and a column for each server."""
-    # The first step may begin where the window does, within a day or month.
+    """Build a table with a row for each step and a column for each server."""
+    # The first step may begin at the start of the window, within a day or month.
     precision = "month" if growth.step == "month" else "day"
     part = f"part of a {growth.step}"
     rows: list[html.Children] = []
@@ -500,10 +501,10 @@ def _build_steps(caption: str, growth: analysis.GrowthDocument, labels: html.Lab
 
 
 def _build_step(step: analysis.GrowthStepPart, part: str) -> Element:
-    """Build the average of a step, and its change if it has one."""
+    """Build the average of a step, and its change if there is one."""
     average = html.build_average(step.average_players)
     if step.is_partial and step.average_players is not None:
-        # The figure is at the end, below the others of its column.
+        # The number comes last, to be aligned with the others in its column.
         average = html.build("span", html.build_remark(part), " ", average, class_="partial")
     change = step.change
     if change is None:
@@ -515,7 +516,10 @@ def _build_step(step: analysis.GrowthStepPart, part: str) -> Element:
 
 
 def _list_integrity(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
-    """Yield the evidence of suspect results; on demand, all results and why some are missing."""
+    """Yield the evidence of suspect results and, on demand, all results.
+
+    Rules that were not evaluated are listed with their reasons.
+    """
     servers = report.integrity.servers
     results = [rule.result for server in servers for rule in server.rules]
     passed, missing = results.count("pass"), results.count("notEvaluated")
@@ -551,7 +555,7 @@ def _list_integrity(report: analysis.Report, labels: html.Labels) -> Iterator[El
 
 
 _MAX_GAPS = 20
-"""The most gaps listed for a server."""
+"""The maximum number of gaps listed for a server."""
 
 
 def _list_coverage(report: analysis.Report, labels: html.Labels) -> Iterator[Element]:
@@ -630,7 +634,7 @@ _DEFINITIONS = {
     " of more than 1.5 polling intervals.",
     text.NOTHING: "No value, because there are too few observations.",
 }
-"""The meaning of words."""
+"""The definitions of the terms used in a report."""
 
 _HELD_DEFINITIONS = {
     "Average": "The mean of the counts, weighted by time: each lasts until the next one.",
@@ -639,7 +643,7 @@ _HELD_DEFINITIONS = {
     "Coverage": "The share of the window in which counts last: each until the next one.",
     "Gap": "The time before the first count.",
 }
-"""What words mean where counts are held."""
+"""The definitions for reports of snapshots built with `--hold`, where they differ."""
 
 
 _SECTIONS = (
@@ -649,4 +653,4 @@ _SECTIONS = (
     ("integrity", "Integrity", _list_integrity),
     ("coverage", "Coverage", _list_coverage),
 )
-"""The sections of pictures and tables: name, title, and what yields their parts."""
+"""The sections of pictures and tables: name, title, and the function that yields their parts."""

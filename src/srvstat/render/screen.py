@@ -1,4 +1,4 @@
-"""Lay out text for a screen: for its width, its colors and its character set."""
+"""Lay out text for a screen, with its width, colors and character set."""
 
 import io
 import re
@@ -18,7 +18,7 @@ from srvstat.documents.document import remove_color_codes
 from srvstat.render.text import NOTHING, escape_non_ascii, escape_text
 
 UNLIMITED = 100_000
-"""The width of an output that has none; wider than any line."""
+"""The width used for output without a width limit."""
 
 _MAX_CELL_LENGTH = 200
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
@@ -28,30 +28,32 @@ _DRAWINGS_IN_ASCII: dict[int, int | str] = {
     ord("✓"): ".",
     ord("✗"): "x",
     ord("◦"): "o",
-    ord("→"): "->",  # only in texts without columns: see Screen.arrow
+    ord("→"): "->",  # only in texts outside of columns: see Screen.arrow
     **{0x2800 + dots: _LEVELS_IN_ASCII[dots.bit_count() - 1] for dots in range(1, 256)},
 }
-"""ASCII for each character of a drawing; for Braille patterns, by the number of their dots."""
+"""ASCII replacements of drawing characters. Braille patterns are replaced by their number of
+dots.
+"""
 
 SERIES_STYLES = ("color(32)", "color(166)", "color(29)", "color(133)", "default")
-"""The color of each server of a question, in its order: those of the series of palette.css.
+"""The colors of the servers in a table, in order, as for the series in palette.css.
 
-They have a contrast of at least 3.8:1 with black and with white, as the background is unknown.
+The background is unknown, so they have a contrast of at least 3.8:1 with both black and white.
 """
 
 HEAT_STYLES = tuple(
     f"color({231 if level in {17, 19, 25} else 16}) on color({level})"
     for level in (17, 19, 25, 32, 74, 117, 195)
 )
-"""The cells of a heat map from the lowest value to the highest, in equal steps of lightness."""
+"""The colors of a heat map from the lowest to the highest value, in equal steps of lightness."""
 
 _PART_OF_ESCAPE = re.compile(r"\\(?:u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?$")
-"""An escape without its last digits. A cut must not leave one, since it would mislead."""
+"""An escape that lacks its last digits, which a cut must not leave because it would mislead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """The properties of an output. `height` is in rows of a terminal, and None elsewhere."""
+    """The properties of an output. `height` is in terminal rows, or None without a terminal."""
 
     width: int = UNLIMITED
     height: int | None = None
@@ -61,11 +63,11 @@ class Screen:
     @property
     def arrow(self) -> str:
         """An arrow to the right."""
-        # In ASCII it is wider, so it must be in a text before columns are measured.
+        # The ASCII arrow is wider, so it must be in a text before columns are measured.
         return "->" if self.ascii_only else "→"
 
     def render(self, *parts: RenderableType) -> str:
-        """Lay out parts one below the other. Lines have no trailing spaces."""
+        """Lay out parts one below the other, without trailing spaces."""
         console = self._create_console()
         with console.capture() as captured:
             for part in parts:
@@ -74,7 +76,7 @@ class Screen:
         return text.translate(_DRAWINGS_IN_ASCII) if self.ascii_only else text
 
     def render_blocks(self, *blocks: Sequence[RenderableType]) -> str:
-        """Lay out blocks of parts with a blank line between them, except for empty ones."""
+        """Lay out the nonempty blocks, separated by blank lines."""
         return "\n".join(self.render(*block) for block in blocks if block)
 
     def has_room_for(self, part: RenderableType) -> bool:
@@ -84,15 +86,15 @@ class Screen:
         return Measurement.get(console, wide, part).maximum <= self.width
 
     def escape_cell(self, text: str, style: str = "") -> Text:
-        """Return foreign text for a cell: escaped, and cut to 200 characters."""
+        """Return untrusted text for a cell, escaped and cut to 200 characters."""
         return self._build_text(escape_text(text, max_length=_MAX_CELL_LENGTH), style)
 
     def escape_name(self, text: str) -> Text:
-        """Return a hostname for a cell: without color codes, else as `escape_cell`."""
+        """Return a hostname for a cell, as `escape_cell` does, without color codes."""
         return self.escape_cell(remove_color_codes(text))
 
     def truncate(self, text: Text, width: int) -> Text:
-        """Cut text to `width` cells. If anything is cut, the text ends with an ellipsis."""
+        """Cut a text to `width` cells, ending with an ellipsis if anything is cut."""
         if text.cell_len <= width:
             return text
         ellipsis = "..." if self.ascii_only else "…"
@@ -100,11 +102,11 @@ class Screen:
         return Text(kept.rstrip() + ellipsis, text.style)
 
     def escape(self, text: str, style: str = "") -> Text:
-        """Return foreign text, such as an identifier: escaped and never cut."""
+        """Return untrusted text, such as an identifier, escaped but never cut."""
         return self._build_text(escape_text(text), style)
 
     def escape_lines(self, text: str) -> Text:
-        """Return foreign text, escaped except for its line breaks."""
+        """Return untrusted text, escaped except for its line breaks."""
         lines = _LINE_BREAK.split(text.strip("\r\n"))
         return Text("\n", overflow="fold").join(map(self.escape, lines))
 
@@ -133,7 +135,7 @@ _MIN_VALUE_WIDTH = 20
 
 
 def build_fields_grid(fields: Fields, screen: Screen) -> Table:
-    """Lay out names and values side by side where they fit, else one below the other."""
+    """Lay out names and values side by side if they fit, otherwise one below the other."""
     entries = [entry for entry in fields if entry is None or entry[1] is not None]
     widest = max(len(entry[0]) for entry in entries if entry is not None)
     is_wide = screen.width >= widest + 2 + _MIN_VALUE_WIDTH
@@ -159,7 +161,7 @@ def start_table(
     header_style: str = "bold",
     padding: PaddingDimensions = (0, 1),
 ) -> Table:
-    """Return a table with columns that are folded. In `right` are the right-aligned ones."""
+    """Return a table with columns that wrap. `right` names the right-aligned columns."""
     table = Table(
         box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style=header_style, padding=padding
     )

@@ -1,4 +1,4 @@
-"""The summaries of builds, updates, bundles, exports and fleets as plain lines."""
+"""Summaries of builds, updates, bundles, exports and fleets as plain lines."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shlex import quote
@@ -13,14 +13,14 @@ _Fields = Iterator[tuple[str, str]]
 
 
 def format_build_summary(output: str, summary: snapshot.BuildSummary, seconds: float) -> list[str]:
-    """Return the summary of a build as lines; `seconds` is the time that it took."""
+    """Return the summary of a build as lines. `seconds` is the elapsed time."""
     servers = f"{summary.servers:,}{text.format_withheld(summary.withheld)}"
     fields = [("servers", servers), *_list_converted(summary), *_list_rows(summary, seconds)]
     return [f"built {output}", *_align(fields)]
 
 
 def format_update_summary(path: str, summary: snapshot.UpdateSummary, seconds: float) -> list[str]:
-    """Return the summary of an update as lines; `seconds` is the time that it took."""
+    """Return the summary of an update as lines. `seconds` is the elapsed time."""
     counts = {"added": len(summary.added_ids), "removed": summary.removed}
     changes = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     fields = [
@@ -36,14 +36,14 @@ def format_update_summary(path: str, summary: snapshot.UpdateSummary, seconds: f
 def format_fleet_summary(
     outputs: Sequence[str], summary: snapshot.FleetSummary, seconds: float
 ) -> list[str]:
-    """Return the summary of a fleet as lines; `seconds` is the time that it took."""
+    """Return the summary of a fleet as lines. `seconds` is the elapsed time."""
     early = {"before the window": summary.early} if summary.early else {}
     fields = [
         ("servers", f"{summary.servers:,}{text.format_withheld(summary.withheld)}"),
         ("observed", f"{summary.observed:,} of them in the window"),
         *_list_kept(summary, seconds),
         ("rejected", f"{summary.rejected:,}"),
-        # A reason can be long, so each has a line.
+        # A reason can be long, so each has its own line.
         *(("", f"{rows:,} {why}") for why, rows in _sort_reasons(summary.reject_reasons)),
         ("skipped", _format_reasons({**summary.skipped, **early})),
         ("window", text.format_window(summary.start, summary.as_of)),
@@ -57,7 +57,7 @@ def format_fleet_summary(
 
 
 def format_bundle_summary(output: str, summary: snapshot.BundleSummary) -> list[str]:
-    """Return the summary of a bundle as lines, and the commands that check and use it."""
+    """Return the summary of a bundle as lines, with the commands that check and use it."""
     path = quote(output)
     # The namespace keeps an identifier that starts with a hyphen from being read as an option.
     named = [f"id:{name}" if name.startswith("-") else name for name in summary.ids[:MAX_SERVERS]]
@@ -82,7 +82,7 @@ def format_bundle_summary(output: str, summary: snapshot.BundleSummary) -> list[
 
 
 def format_export_summary(folder: str, summary: snapshot.ExportSummary) -> list[str]:
-    """Return the summary of an export as lines, and the command that builds a snapshot of it."""
+    """Return the summary of an export as lines, with the command that builds a snapshot from it."""
     fields = [("servers", f"{summary.servers:,}"), ("observations", f"{summary.observations:,}")]
     if summary.covered_from is not None:
         start = text.format_time(summary.covered_from)
@@ -101,14 +101,14 @@ def format_export_summary(folder: str, summary: snapshot.ExportSummary) -> list[
 
 
 def format_dropped_rows(summary: snapshot.BuildSummary) -> list[str]:
-    """Return one line that counts the rows not kept by reason; no line if all were kept."""
+    """Return one line that counts the rows not kept by reason, or no line if all were kept."""
     counts = {"rejected": summary.rejected, "conflicting": summary.conflicting}
     first = summary.first_reject
     return _format_dropped(summary, counts, first and f"first rejected or conflicting row: {first}")
 
 
 def format_dropped_fleet_rows(summary: snapshot.FleetSummary) -> list[str]:
-    """Return one line as `format_dropped_rows` does. Rows before the window are not missed."""
+    """Return one line as `format_dropped_rows` does. Rows before the window don't count."""
     rejected = {f"rejected, {why}": rows for why, rows in _sort_reasons(summary.reject_reasons)}
     counts = {**rejected, "conflicting": summary.conflicting}
     found = summary.conflict
@@ -130,7 +130,7 @@ def _format_dropped(
 
 
 def _align(fields: Iterable[tuple[str, str]]) -> list[str]:
-    """Return indented lines whose values begin in the same column."""
+    """Return indented lines with aligned values."""
     pairs = list(fields)
     width = max(len(name) for name, _ in pairs) + 2
     return [f"  {name:<{width}}{value}" for name, value in pairs]
@@ -146,7 +146,7 @@ def _list_converted(summary: snapshot.BuildSummary) -> _Fields:
 
 
 def _list_names(names: Mapping[str, str]) -> str:
-    """Return the first ids, each with the name that its source has for the server."""
+    """Return the first ids, each with the server's name in its source."""
     listed = [
         server_id if name == server_id else f"{server_id} ({wire.quote_value(name)})"
         for server_id, name in names.items()
@@ -155,7 +155,7 @@ def _list_names(names: Mapping[str, str]) -> str:
 
 
 def _list_rows(summary: snapshot.BuildSummary, seconds: float) -> _Fields:
-    """Yield what became of the rows of the sources, and what the snapshot covers."""
+    """Yield what happened to the sources' rows, and what the snapshot covers."""
     yield from _list_kept(summary, seconds)
     yield "rejected", f"{summary.rejected:,}"
     yield "skipped", _format_reasons(summary.skipped)
@@ -188,5 +188,5 @@ def _format_reasons(counts: Mapping[str, int]) -> str:
 
 
 def _sort_reasons(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return the reasons and their rows, the commonest first: engines count in any order."""
+    """Return the reasons and their rows, the most frequent first. Engines count in any order."""
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))

@@ -1,8 +1,8 @@
-"""Build SVG pictures: elements, axes, headings and keys; and encode them as files.
+"""Build SVG pictures from elements, axes, headings and keys, and encode them as files.
 
-Geometry is in attributes, looks are in CSS classes. The page of a report needs pictures that take
+Geometry is in attributes, and appearance in CSS classes. A report's page needs pictures that take
 their colors from its style sheets, in light and dark, under a strict Content-Security-Policy.
-Libraries such as pygal and matplotlib write styles of their own, and scripts or outlines of text.
+Libraries such as pygal and matplotlib write their own styles, and scripts or outlined text.
 """
 
 import re
@@ -25,9 +25,9 @@ FONT_SIZE = 12
 """The height of text in pixels, as in pictures.css."""
 
 BOLD = 1.15
-"""The width of bold text in widths of plain text."""
+"""The width of bold text relative to plain text."""
 LINE_HEIGHT = 16
-"""The distance of two lines of text."""
+"""The distance between two lines of text in pixels."""
 
 _MAX_NAME_LENGTH = 100
 _WIDTHS = {
@@ -36,7 +36,7 @@ _WIDTHS = {
     **dict.fromkeys("mwMW@%", 1.0),
     **dict.fromkeys("0123456789", 0.64),
 }
-"""The widths of characters in a wide font, in heights of the text."""
+"""The widths of characters in a wide font, relative to the text height."""
 _ZERO_WIDTH = frozenset({"Mn", "Me"})
 
 
@@ -48,11 +48,11 @@ class Size(NamedTuple):
 
 
 Place = tuple[float, float]
-"""A point of a picture, its x and its y."""
+"""The x and y of a point in a picture."""
 
 
 class Box(NamedTuple):
-    """A rectangle of a picture; y grows downwards."""
+    """A rectangle in a picture; y grows downwards."""
 
     left: float
     top: float
@@ -71,7 +71,7 @@ class Box(NamedTuple):
 
 
 def create_picture(name: str, size: Size, title: str, sentences: Sequence[str]) -> Element:
-    """Return an empty picture of a class, with its title and a description in words."""
+    """Return an empty picture with a CSS class, a title and a description in words."""
     width, height = size
     attributes = {"class": f"picture {name}", "viewBox": f"0 0 {width} {height}", "role": "img"}
     picture = Element("svg", attributes)
@@ -83,14 +83,14 @@ def create_picture(name: str, size: Size, title: str, sentences: Sequence[str]) 
 def create_picture_of(
     name: str, size: Size, subject: str, servers: Sequence[NamedServer], words: Iterable[str]
 ) -> tuple[Element, list[str]]:
-    """Return an empty picture of servers, described in the words about each, and their names."""
+    """Return an empty picture described by the words about each server, and the servers' names."""
     names = name_servers(servers)
     sentences = [f"{server}: {about}." for server, about in zip(names, words, strict=True)]
     return create_picture(name, size, f"{subject}: {', '.join(names)}", sentences), names
 
 
 def add(parent: Element, tag: str, css: str = "", **attributes: float | str) -> Element:
-    """Add an element with CSS classes and attributes. Numbers have at most one decimal."""
+    """Add an element with CSS classes and attributes. Numbers get at most one decimal."""
     texts = {
         name.replace("_", "-"): value if isinstance(value, str) else format_number(value)
         for name, value in attributes.items()
@@ -104,7 +104,7 @@ def add_line(parent: Element, css: str, start: Place, end: Place) -> None:
 
 
 def add_text(parent: Element, css: str, at: Place, text: str, anchor: str = "start") -> Element:
-    """Add a line of text, escaped, at the left end of its base line or at another `anchor`."""
+    """Add a line of escaped text. `at` is the left end of its baseline, or its `anchor`."""
     element = add(parent, "text", css, x=at[0], y=at[1])
     if anchor != "start":
         element.set("text-anchor", anchor)
@@ -113,7 +113,7 @@ def add_text(parent: Element, css: str, at: Place, text: str, anchor: str = "sta
 
 
 def add_notes(picture: Element, notes: Sequence[str], at: Place, width: float) -> float:
-    """Draw notes in as few lines as fit, the first base line at `at`; return the last one."""
+    """Draw notes in as few lines as possible, and return the y of the last baseline."""
     lines: list[str] = []
     for note in notes:
         longer = f"{lines[-1]} · {note}" if lines else note
@@ -129,7 +129,7 @@ def add_notes(picture: Element, notes: Sequence[str], at: Place, width: float) -
 def add_rectangle(
     parent: Element, css: str, place: tuple[float, float, float, float], tooltip: str = ""
 ) -> None:
-    """Add a rectangle at its left, its top, its width and its height.
+    """Add a rectangle, given its left, top, width and height.
 
     A browser shows the tooltip while the pointer is over it.
     """
@@ -145,7 +145,7 @@ def format_number(value: float) -> str:
 
 
 def measure_text(text: str) -> float:
-    """Estimate the width of text in pixels, in common fonts; rather too wide than too narrow."""
+    """Estimate the width of text in pixels in common fonts, erring on the wide side."""
     return sum(map(_measure_character, text)) * FONT_SIZE
 
 
@@ -160,9 +160,9 @@ def _measure_character(character: str) -> float:
 
 
 def fit_text(text: str, width: float, scale: float = 1) -> str:
-    """Return foreign text, escaped, and cut with an ellipsis if it is wider than `width`.
+    """Return untrusted text, escaped, and cut with an ellipsis if it is wider than `width`.
 
-    `scale` is the width of its font in widths of plain text.
+    `scale` is the width of the font relative to plain text.
     """
     shown = escape_text(text, max_length=_MAX_NAME_LENGTH)
     if measure_text(shown) * scale <= width:
@@ -176,7 +176,7 @@ def fit_text(text: str, width: float, scale: float = 1) -> str:
 
 
 def wrap_text(text: str, width: float, scale: float, most: int) -> list[str]:
-    """Return foreign text, escaped, in at most so many lines, of which the last one is cut."""
+    """Return untrusted text, escaped, in at most `most` lines. The last line may be cut."""
     lines: list[str] = []
     for word in escape_text(text).split(" "):
         longer = f"{lines[-1]} {word}" if lines else word
@@ -188,7 +188,7 @@ def wrap_text(text: str, width: float, scale: float, most: int) -> list[str]:
 
 
 def name_servers(servers: Sequence[NamedServer]) -> list[str]:
-    """Return the hostname of each server, with the identifier if several share the hostname."""
+    """Return each server's hostname, with the identifier added if several servers share it."""
     hostnames = [remove_color_codes(server.hostname).strip() for server in servers]
     shared = {hostname for hostname in hostnames if hostname and hostnames.count(hostname) > 1}
     return [
@@ -200,7 +200,7 @@ def name_servers(servers: Sequence[NamedServer]) -> list[str]:
 
 
 Theme = Literal["light", "dark", "auto"]
-"""The colors of a picture; `auto` follows the reader's screen, and is light elsewhere."""
+"""The colors of a picture. `auto` follows the reader's screen, and is light elsewhere."""
 
 _BLOCK = re.compile(r":root \{(.*?)\}", re.DOTALL)
 _VARIABLE = re.compile(r"(--[\w-]+): ([^;]+);")
@@ -209,11 +209,11 @@ _COMMENT = re.compile(r"/\*.*?\*/\s*", re.DOTALL)
 
 
 def read_palette(theme: Theme) -> dict[str, str]:
-    """Return the colors of a theme by the names of their variables.
+    """Return the colors of a theme by variable name.
 
-    The series have the colors of Okabe and Ito, darkened or lightened until their contrast with the
-    paper is at least 3:1. With simulated color blindness, any two differ by at least 7 in the
-    color space Oklab, on a scale of 100.
+    The series use the colors of Okabe and Ito, darkened or lightened until their contrast with the
+    paper is at least 3:1. With simulated color blindness, any two differ by at least 7 in the color
+    space Oklab, on a scale of 100.
     """
     blocks = _BLOCK.findall(read_asset("palette.css"))
     light, dark = (dict(_VARIABLE.findall(block)) for block in blocks)
@@ -221,7 +221,7 @@ def read_palette(theme: Theme) -> dict[str, str]:
 
 
 def build_style(theme: Theme) -> str:
-    """Return the style sheet of pictures with the colors of a theme."""
+    """Return the style sheet of pictures with a theme's colors."""
     if theme == "auto":
         query = "@media screen and (prefers-color-scheme: dark)"
         return f"{build_style('light')}{query} {{\n{build_style('dark')}}}\n"
@@ -231,9 +231,9 @@ def build_style(theme: Theme) -> str:
 
 
 def encode_svg(picture: Element, theme: Theme = "light", scale: int = 1) -> bytes:
-    """Return a picture as an SVG file that needs no other file. Equal pictures give equal bytes.
+    """Encode a picture as a self-contained SVG file. Equal pictures give equal bytes.
 
-    The file is `scale` times as large as the picture, with all of its text.
+    The file is `scale` times as large as the picture, including its text.
     """
     root = deepcopy(picture)
     _, _, width, height = root.get("viewBox", "").split()
@@ -253,16 +253,17 @@ def encode_svg(picture: Element, theme: Theme = "light", scale: int = 1) -> byte
 
 
 PIXELS = 2
-"""The pixels of a PNG for each pixel of the picture, in each direction."""
+"""The pixels of a PNG per pixel of the picture, in each direction."""
 
 
 def encode_png(picture: Element, theme: Theme = "light", scale: int = 1) -> bytes:
-    """Return a picture as a PNG with the looks of its SVG.
+    """Encode a picture as a PNG that looks like its SVG.
 
-    Text is in Noto Sans: a machine may have no font, and resvg then omits text silently. Characters
-    that Noto Sans lacks, such as Chinese ones and emoji, are in a font of the machine, or boxes.
+    Text is set in Noto Sans: a machine may have no font, and resvg then omits text silently.
+    Characters that Noto Sans lacks, such as Chinese characters and emoji, use a system font or
+    become boxes.
 
-    Raises MissingLibraryError.
+    Raises MissingLibraryError if the extra `png` is not installed.
     """
     try:
         import fontpkg_noto_sans  # noqa: PLC0415 - only a PNG needs it
@@ -284,18 +285,18 @@ def encode_png(picture: Element, theme: Theme = "light", scale: int = 1) -> byte
 MARGIN = 8
 """The space between a box and the right edge of a picture."""
 BELOW = 26
-"""The space between a box and the lower edge of a picture, for the labels of an axis."""
+"""The space between a box and the lower edge of a picture, for axis labels."""
 _BELOW_NOTES = 14
 _TICK_GAP = 6
 """The distance between a label and its axis."""
 _LABEL_BELOW = 18
-"""The distance from an axis down to the base line of its labels."""
+"""The distance from an axis down to the baseline of its labels."""
 _TIME_LABEL_WIDTH = 76
-"""The distance of two times on an axis is at least this."""
+"""The minimum distance between two times on an axis."""
 
 
 class Scale(NamedTuple):
-    """A linear scale: `low` is at pixel `start`, `high` at pixel `end`."""
+    """A linear scale: `low` is at pixel `start`, and `high` at pixel `end`."""
 
     low: float
     high: float
@@ -309,22 +310,22 @@ class Scale(NamedTuple):
 
 
 def draw_notes(picture: Element, notes: Sequence[str], size: Size) -> float:
-    """Draw what a picture shows at its top, and return the height below."""
+    """Draw notes at the top of a picture, and return the y below them."""
     return add_notes(picture, notes, (0, FONT_SIZE), size.width) + _BELOW_NOTES
 
 
 def measure_ticks(ticks: Sequence[float], unit: str = "") -> float:
-    """Return the width of the labels of a vertical axis, and of the space beside them."""
+    """Return the width of a vertical axis's labels, including the space beside them."""
     return max(map(measure_text, format_ticks(ticks))) + measure_text(unit) + _TICK_GAP
 
 
 def choose_player_ticks(highest: float | None, height: float) -> list[float]:
-    """Return the ticks of an axis of players, from 0, for a height in pixels."""
+    """Return the ticks of a player axis, from 0, for a height in pixels."""
     return choose_ticks(0, highest, max(int(height // 36), 4)) if highest else [0, 1]
 
 
 def draw_value_axis(picture: Element, box: Box, ticks: Sequence[float], unit: str = "") -> Scale:
-    """Draw a horizontal line for each tick, with its label on the left, and return the scale."""
+    """Draw a horizontal line for each tick, with a label on the left, and return the scale."""
     scale = Scale(ticks[0], ticks[-1], box.bottom, box.top)
     for tick, label in zip(ticks, format_ticks(ticks), strict=True):
         y = scale.place(tick)
@@ -337,12 +338,12 @@ def draw_value_axis(picture: Element, box: Box, ticks: Sequence[float], unit: st
 def choose_time_labels(
     box: Box, ends: tuple[int, int], zone: ZoneInfo, least: int = 0
 ) -> list[TimeTick]:
-    """Return the ticks of an axis of time for the width of a box; see choose_time_ticks."""
+    """Return the ticks of a time axis for the width of a box; see `choose_time_ticks`."""
     return choose_time_ticks(*ends, max(int(box.width // _TIME_LABEL_WIDTH), 2), zone, least)
 
 
 def draw_tick(picture: Element, box: Box, x: float, label: str) -> None:
-    """Draw a mark and a label below the box, the label centered as far as there is room."""
+    """Draw a mark and a label below the box. The label is centered as far as space allows."""
     add_line(picture, "axis", (x, box.bottom), (x, box.bottom + 4))
     half = measure_text(label) / 2
     centered = min(max(x, half), max(x - half, box.right + MARGIN - half))
@@ -353,7 +354,7 @@ NO_OBSERVATIONS = "no observations"
 
 
 def draw_words(picture: Element, box: Box, words: str) -> None:
-    """Draw words in the middle of a box that has nothing else."""
+    """Draw words in the middle of an otherwise empty box."""
     middle = (box.left + box.right) / 2, (box.top + box.bottom + FONT_SIZE) / 2
     add_text(picture, "unit", middle, words, "middle")
 
@@ -364,11 +365,11 @@ _BESIDE_MARK = 4
 def draw_mark_labels(
     picture: Element, marks: Sequence[tuple[float, str]], place: Place, rows: int
 ) -> None:
-    """Draw the labels of marks, given from left to right, in rows below the top at `place`.
+    """Draw the labels of marks, given from left to right, in rows from the top downwards.
 
-    `place` also has the right end of the picture. A label is on the right of its mark, unless it
-    has no room there, and in the highest row in which no label of this row or a lower one covers
-    it or its mark. If there is none, it is left out.
+    `place` is the top of the rows and the right end of the picture. A label is on the right of its
+    mark, or on the left if it does not fit there. It uses the highest row in which no label of this
+    or a lower row covers it or its mark. A label that fits in no row is omitted.
     """
     top, right = place
     ends = [0.0] * rows
@@ -387,7 +388,7 @@ def draw_mark_labels(
 HEADING = 25
 _BETWEEN_ROWS = 10
 _LEAST_NAME = 80
-"""The least width of a name in pixels, and of the space after it."""
+"""The minimum width of a name in pixels, and of the space after it."""
 
 
 def divide_rows(area: Box, count: int) -> list[Box]:
@@ -400,10 +401,10 @@ def divide_rows(area: Box, count: int) -> list[Box]:
 def draw_heading(
     picture: Element, row: Box, name: str, figures: Sequence[str], css: str = ""
 ) -> Box:
-    """Draw the name of a server and its figures above a row, and return the box below.
+    """Draw a server's name and texts above a row, and return the box below.
 
-    Figures after the first are left out if the name would have too little room. The first one has
-    the CSS class, if any.
+    Texts after the first are omitted if they leave too little room for the name. The CSS class, if
+    any, applies to the first.
     """
     y = row.top + FONT_SIZE
     text = figures[0]
@@ -434,7 +435,7 @@ def measure_key(name: str) -> float:
 
 
 def flow_keys(names: Sequence[str], width: float) -> list[tuple[float, int]]:
-    """Return the left end and the row of each key, in as few rows as fit."""
+    """Return the left end and the row of each key, using as few rows as possible."""
     places: list[tuple[float, int]] = []
     left, row = 0.0, 0
     for name in names:
@@ -447,7 +448,7 @@ def flow_keys(names: Sequence[str], width: float) -> list[tuple[float, int]]:
 
 
 def draw_key(picture: Element, number: int, name: str, at: Place, width: float) -> None:
-    """Draw the key of a series at its left end and middle, cut to a width; 0 has no line."""
+    """Draw the key of a series, cut to a width. `at` is its left middle. Series 0 has no line."""
     left, y = at
     group = add(picture, "g", f"key series-{number}")
     if number:
@@ -462,7 +463,7 @@ def draw_key(picture: Element, number: int, name: str, at: Place, width: float) 
 
 
 def spread_keys(wanted: Sequence[float], box: Box) -> list[float]:
-    """Return the wanted heights of keys, moved so that none overlap or leave the box."""
+    """Return the wanted heights of keys, adjusted so that none overlap or leave the box."""
     order = sorted(range(len(wanted)), key=wanted.__getitem__)
     placed = list(wanted)
     floor = box.top

@@ -1,7 +1,7 @@
-"""Escape text from outside for a terminal, and format counts, averages, times and durations.
+"""Escape untrusted text for a terminal, and format counts, averages, times and durations.
 
-Strangers choose hostnames. Unescaped, a hostname could move the cursor, recolor the screen, set the
-clipboard, reverse a line or be invisible; Rich does not prevent this.
+Hostnames are chosen by strangers. Unescaped, a hostname could move the cursor, recolor the screen,
+set the clipboard, reverse a line or be invisible; Rich does not prevent this.
 """
 
 import re
@@ -19,7 +19,7 @@ from srvstat.contract.wire import UNSAFE_CATEGORIES
 _MARKS = frozenset({"Mn", "Me"})
 _MAX_MARKS = 4
 _INVISIBLE = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Characters that Unicode classes as letters or symbols, but that are blank."""
+"""Blank characters that Unicode classifies as letters or symbols."""
 
 NOTHING = "–"  # noqa: RUF001 - the dash that tables show for a missing value
 UTC = ZoneInfo("UTC")
@@ -37,12 +37,12 @@ _UNITS = (
 def escape_text(text: str, *, max_length: int | None = None) -> str:
     r"""Return text as one harmless, visible line.
 
-    Control, format and unassigned characters become escapes such as `\u001b`, any space becomes an
-    ASCII space, and a blank letter becomes U+FFFD. Combining marks after four in a row are removed.
-    Text is cut after `max_length` characters, with an ellipsis.
+    Control, format and unassigned characters become escapes such as `\u001b`, spaces of any kind
+    become ASCII spaces, and blank letters become U+FFFD. Combining marks after four in a row are
+    removed. Text longer than `max_length` is cut and ends with an ellipsis.
     """
     if text.isascii() and text.isprintable() and len(text) <= (max_length or len(text)):
-        return text  # faster; reports have thousands of texts
+        return text  # faster, because reports have thousands of texts
     shown: list[str] = []
     marks = 0
     for character in text:
@@ -84,13 +84,13 @@ def format_count(number: int, one: str, many: str | None = None) -> str:
 
 
 def name_some(names: Sequence[str], most: int) -> str:
-    """Return the first names, and how many there are besides: `a, b and 3 more`."""
+    """Return the first names and the number of others: `a, b and 3 more`."""
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def format_size(number: int) -> str:
-    """Format the size of a file in kilobytes of 1,000 bytes, rounded up: `412 KB`."""
+    """Format a file size in kilobytes of 1,000 bytes, rounded up: `412 KB`."""
     return f"{-(-number // 1000):,} KB"
 
 
@@ -102,13 +102,13 @@ def format_ordinal(number: int) -> str:
 
 
 def format_fallbacks(number: int) -> str:
-    """Format the number of current counts that are fallbacks, with what a fallback is."""
+    """Format the number of current counts that are fallbacks, with an explanation."""
     counts = format_count(number, "current count")
     return f"{counts}, filled in from the last observation (0 without one)"
 
 
 def format_withheld(number: int) -> str:
-    """Format the number of servers that a build skipped, as the end of their count."""
+    """Format the number of servers that a build skipped, as a suffix of the number of servers."""
     return f" ({number:,} not public, left out)" if number else ""
 
 
@@ -123,7 +123,7 @@ def format_completed(counts: Mapping[str, int]) -> str:
 
 
 def format_duration(milliseconds: int) -> str:
-    """Format a duration in its largest fitting unit: `3 days`, `1 hour`, `90 minutes`."""
+    """Format a duration in its largest suitable unit: `3 days`, `1 hour`, `90 minutes`."""
     for unit, length in _UNITS[:3]:
         if milliseconds == length or milliseconds >= 2 * length:
             return format_count(milliseconds // length, unit)
@@ -131,7 +131,7 @@ def format_duration(milliseconds: int) -> str:
 
 
 def format_exact_duration(milliseconds: int) -> str:
-    """Format a duration in full: `1 day`, `12 days 4 hours`."""
+    """Format a duration exactly: `1 day`, `12 days 4 hours`."""
     words = []
     rest = milliseconds
     for unit, length in _UNITS:
@@ -142,21 +142,21 @@ def format_exact_duration(milliseconds: int) -> str:
 
 
 def format_whole_minutes(milliseconds: int) -> str:
-    """Format a duration in whole minutes, or seconds below one: `3 hours 30 minutes`."""
+    """Format a duration in whole minutes, or in seconds below a minute: `3 hours 30 minutes`."""
     whole = 60_000 if milliseconds >= 60_000 else 1000  # noqa: PLR2004 - a minute
     return format_exact_duration(milliseconds // whole * whole)
 
 
 def format_span_length(milliseconds: int) -> str:
-    """Format a length of time in its two largest units, rounded: `12 days 4 hours`."""
+    """Format a duration in its two largest units, rounded: `12 days 4 hours`."""
     at = next((at for at, (_, length) in enumerate(_UNITS) if milliseconds >= length), -1)
     smallest = _UNITS[at:][:2][-1][1]
-    # Half a unit is rounded up. This can carry into the larger unit, even into the next larger one.
+    # Half a unit is rounded up, which can carry into the larger unit and beyond.
     return format_exact_duration((milliseconds + smallest // 2) // smallest * smallest)
 
 
 def format_interval(seconds: float) -> str:
-    """Format a distance in time briefly, with at most one decimal: `30 min`, `1.5 h`, `3 s`."""
+    """Format an interval briefly, with at most one decimal: `30 min`, `1.5 h`, `3 s`."""
     units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
     fitting = (unit for unit in units if round(seconds / unit[1], 1) >= 1)
     name, length = next(fitting, ("ms", 0.001))
@@ -164,21 +164,21 @@ def format_interval(seconds: float) -> str:
 
 
 def format_share(share: float) -> str:
-    """Format a share in percent with at most one decimal. Only a whole is `100%`."""
+    """Format a share in percent with at most one decimal. Only a share of 1 gives `100%`."""
     percent = 100 * share
     shown = min(percent, 99.9) if share < 1 else percent
     return f"{shown:.1f}".removesuffix(".0") + "%"
 
 
 def format_time(at: int) -> str:
-    """Format an instant for people: `2026-08-22 17:30:00 UTC`."""
+    """Format an instant: `2026-08-22 17:30:00 UTC`."""
     return format_instant(at).replace("T", " ").replace(".000Z", "Z").replace("Z", " UTC")
 
 
 def format_window(start: int | None, end: int, zone: ZoneInfo | None = None) -> str:
-    """Format the interval `(start, end]`; None is before all observations.
+    """Format the interval `(start, end]`. A start of None is before all observations.
 
-    With a zone, its times are for a table that names it.
+    With a zone, the times are local and don't name it.
     """
     format_at = format_time if zone is None else partial(format_clock, zone=zone)
     is_whole = start is not None and (start + 1) % 1000 == (end + 1) % 1000 == 0
@@ -189,7 +189,7 @@ def format_window(start: int | None, end: int, zone: ZoneInfo | None = None) -> 
 
 
 def format_span(first: int | None, last: int | None, zone: ZoneInfo = UTC) -> str:
-    """Format the instants of the first and the last observation; None means no observation."""
+    """Format the instants of the first and last observation; None if there are no observations."""
     if first is None or last is None:
         return "no observation"
     return f"{format_zoned_time(first, zone)} to {format_zoned_time(last, zone)}"
@@ -203,7 +203,7 @@ def format_date(at: int) -> str:
 def format_local_time(at: int, zone: ZoneInfo, precision: str = "minute") -> str:
     """Format an instant to the minute, the `day` or the `month`: `Aug 22, 2026, 19:30`.
 
-    A time that the clock shows twice has its UTC offset: `Oct 25, 2026, 02:30 +01:00`.
+    A local time that occurs twice gets its UTC offset: `Oct 25, 2026, 02:30 +01:00`.
     """
     # A window of all observations begins 1 ms before the first one, not a minute.
     moment = _convert((at + 1) // 1000, zone)
@@ -219,10 +219,10 @@ def format_local_time(at: int, zone: ZoneInfo, precision: str = "minute") -> str
 
 
 def format_clock(at: int, zone: ZoneInfo, precision: str = "seconds") -> str:
-    """Format an instant for a table that names its zone: `2026-08-22 19:30:00`.
+    """Format a local time without its zone: `2026-08-22 19:30:00`.
 
-    `precision` is a `timespec` of `datetime.isoformat`. Milliseconds are shown where there are any,
-    unless it is `minutes`. A time that the clock shows twice has its UTC offset.
+    `precision` is a `timespec` of `datetime.isoformat`. Unless it is `minutes`, milliseconds are
+    shown if they are not 0. A local time that occurs twice gets its UTC offset.
     """
     moment = _convert(at // 1000, zone)
     if moment is None:
@@ -240,7 +240,7 @@ def format_zoned_time(at: int, zone: ZoneInfo, precision: str = "seconds") -> st
 
 
 def format_day(at: int, today: int, zone: ZoneInfo) -> str:
-    """Format the local day of an instant, with the year only if it is another one: `May 31`."""
+    """Format the local day of an instant, with the year unless it is the current one: `May 31`."""
     text = format_clock(at, zone)[:10]
     if text[:4] != format_clock(today, zone)[:4]:
         return text
@@ -248,9 +248,9 @@ def format_day(at: int, today: int, zone: ZoneInfo) -> str:
 
 
 def format_hour(weekday: int | None, hour: int | None, letters: int | None = None) -> str:
-    """Format an hour of a weekday, which is 1 for Monday: `Sunday 14:00 to 15:00`.
+    """Format an hour of a weekday, where 1 is Monday: `Sunday 14:00 to 15:00`.
 
-    The name of the weekday is cut to some letters. Either of the two can be missing.
+    `letters` limits the length of the weekday's name. Weekday or hour may be None.
     """
     day = [] if weekday is None else [WEEKDAYS[weekday - 1][:letters]]
     return " ".join(day + ([] if hour is None else [f"{hour:02}:00 to {hour + 1:02}:00"]))
@@ -264,7 +264,7 @@ def _convert(seconds: int, zone: ZoneInfo) -> datetime | None:
 
 
 def _format_repeated_offset(moment: datetime) -> str:
-    """Return the UTC offset after a space if the clock shows a time twice, else nothing."""
+    """Return the UTC offset after a space if the local time occurs twice, otherwise ""."""
     if moment.replace(fold=1 - moment.fold).utcoffset() == moment.utcoffset():
         return ""
     return f" {moment.isoformat(timespec='minutes')[16:]}"
@@ -276,17 +276,17 @@ def format_average(value: float | None) -> str:
 
 
 def format_median(value: float | None) -> str:
-    """Format a median or another quantile. A whole number has no decimals."""
+    """Format a median or another quantile. Whole numbers have no decimals."""
     return NOTHING if value is None else f"{value:,.1f}".removesuffix(".0")
 
 
 def format_quantile(quantile: float) -> str:
-    """Format the share that a quantile is of, in percent and exactly: `95`, `99.9`."""
+    """Format the level of a quantile exactly, in percent: `95`, `99.9`."""
     return f"{(Decimal(wire.format_number(quantile)) * 100).normalize():f}"
 
 
 def format_id(server_id: str | None) -> str:
-    """Return an id, or what the total of servers has in its place."""
+    """Return an id, or `total` for the total of servers."""
     return "total" if server_id is None else server_id
 
 
@@ -300,7 +300,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]+)?")
 
 
 def format_apart(values: Sequence[str]) -> list[str]:
-    """Format values in JSON with as many digits as numbers need to differ."""
+    """Format JSON values with as many digits as numbers need to differ."""
     has_fraction = any(_NUMBER.fullmatch(one) and "." in one for one in values)
     for digits in range(_MIN_DIGITS if has_fraction else 0, _MAX_DIGITS + 1):
         shown = [format_number(value, digits) for value in values]
@@ -310,5 +310,5 @@ def format_apart(values: Sequence[str]) -> list[str]:
 
 
 def format_number(value: str, digits: int) -> str:
-    """Format JSON; anything but a number of usual size stays as it is."""
+    """Format a JSON number with `digits` decimals. Any other or very long value stays unchanged."""
     return f"{float(value):,.{digits}f}" if _NUMBER.fullmatch(value) else value

@@ -25,13 +25,17 @@ STEPS = {
     "week": CalendarStep(7 * DAY_MS),
     "month": CalendarStep(28 * DAY_MS, 1),
 }
-"""The steps that points can have."""
+"""The available steps of points."""
 _LONGEST_WITH_MINUTES = 10 * DAY_MS
-"""In a longer window, points are not shorter than an hour: more would hide each other."""
+"""In a longer window, points are at least an hour long, because more points would hide each
+other.
+"""
 _LONGEST_WITH_HOURS = 45 * DAY_MS
-"""In a longer window, daily cycles would look like noise: points are not shorter than a day."""
+"""In a longer window, points are at least a day long, because daily cycles would look like
+noise.
+"""
 _LEAST_DISTANCE = 0.75
-"""The least distance of points in pixels: in 960 pixels, 30 days of several servers have hours."""
+"""The minimum distance between points in pixels; at 960 pixels, 30 days are drawn hourly."""
 _FOUR_CENTURIES = timedelta(days=146_097)
 
 Joint = Literal["solid", "dashed"]
@@ -41,7 +45,7 @@ Joint = Literal["solid", "dashed"]
 class Point(NamedTuple):
     """One step, or several merged: `[start, end)`, cut to the window, in Unix milliseconds.
 
-    `observed_share` is the part of its calendar length that observations cover.
+    `observed_share` is the share of its calendar length that observations cover.
     """
 
     start: int
@@ -58,23 +62,23 @@ class Point(NamedTuple):
 
     @property
     def is_partial(self) -> bool:
-        """Whether much of the step was not observed, so that its average may mislead."""
+        """Whether too little of the step was observed for a reliable average."""
         return self.observed_share < WHOLE_SHARE
 
 
 def get_window(timeline: Timeline) -> tuple[int, int]:
-    """Return the window of a timeline; one of all observations begins with the first step."""
+    """Return the window of a timeline. A window of all observations begins with the first step."""
     edges = timeline.list_edges()
     start = edges[0] if timeline.window.from_ is None else timeline.window.from_
     return start, max(timeline.window.to, start + 1)
 
 
 def choose_step(timeline: Timeline, width: float) -> str:
-    """Return the name of the step of the points in a picture, whatever the number of servers.
+    """Return the name of a picture's steps, independent of the number of servers.
 
-    Points consist of whole steps of the timeline and are at least 0.75 pixels apart, as far as
-    there are such steps. In more than 10 days, they are not shorter than an hour, and in more than
-    45, not shorter than a day.
+    Points consist of whole steps of the timeline and are at least 0.75 pixels apart, if there are
+    such steps. In a window of more than 10 days, points are at least an hour long, and of more than
+    45 days, at least a day.
     """
     start, end = get_window(timeline)
     shortest = (end - start) / width * _LEAST_DISTANCE
@@ -94,7 +98,7 @@ def choose_step(timeline: Timeline, width: float) -> str:
 
 
 def merge_steps(timeline: Timeline, server: ServerTimeline, step: str) -> list[Point]:
-    """Return the points of a server: the steps with observations, in order of time."""
+    """Return a server's points, which are the steps with observations, in order of time."""
     zone = ZoneInfo(timeline.time_zone)
     edges = timeline.list_edges()
     start, end = get_window(timeline)
@@ -105,7 +109,7 @@ def merge_steps(timeline: Timeline, server: ServerTimeline, step: str) -> list[P
     for steps in groups:
         first, last = edges[steps.start], edges[steps.stop]
         length = last - first
-        # The first and the last day, say, can lack hours that are not in the window.
+        # The first and last step, such as a day, may extend beyond the window.
         if is_merged and (steps is groups[0] or steps is groups[-1]):
             length = max(length, _measure(first, STEPS[step], zone))
         merged = _merge(server, steps, edges, length, hold=timeline.hold)
@@ -115,7 +119,7 @@ def merge_steps(timeline: Timeline, server: ServerTimeline, step: str) -> list[P
 
 
 def join_points(one: Point, other: Point, gaps: Sequence[GapPart]) -> Joint | None:
-    """Return how a line joins successive points of a server; None where a gap interrupts it.
+    """Return how a line joins successive points of a server, or None if a gap interrupts it.
 
     A gap of less than a tenth of a step does not interrupt the line.
     """
@@ -128,14 +132,14 @@ def join_points(one: Point, other: Point, gaps: Sequence[GapPart]) -> Joint | No
 
 
 def find_scale(points: Sequence[Point]) -> Sequence[Point]:
-    """Return the points that determine an axis: the whole ones, or all of them if none is whole."""
+    """Return the points that determine an axis: the whole steps, or all if there are none."""
     return [point for point in points if not point.is_partial] or points
 
 
 def _merge(
     server: ServerTimeline, steps: range, edges: Sequence[int], length: int, *, hold: bool
 ) -> tuple[float, int, int, float] | None:
-    """Return the average, lowest, peak and observed share of steps; None without a count."""
+    """Return the average, lowest, peak and observed share of steps, or None without counts."""
     at = slice(steps.start, steps.stop)
     lengths = (edges[step + 1] - edges[step] for step in steps)
     shares = zip(server.observed_shares[at], lengths, strict=True)
@@ -145,7 +149,7 @@ def _merge(
     count = sum(counts)
     if not count:
         return None
-    # An average is the float nearest to an integer divided by the count, so that the integer can be
+    # An average is the float nearest to an integer divided by the count, so the integer can be
     # recovered if it has fewer than 52 bits.
     averages = zip(server.averages[at], counts, strict=True)
     total = sum(round(average * number) for average, number in averages if average is not None)
@@ -167,7 +171,7 @@ def _measure(at: int, step: CalendarStep, zone: ZoneInfo) -> int:
 def _find_place(at: int, zone: ZoneInfo) -> datetime:
     """Return the local time of an instant, four centuries earlier.
 
-    The calendar repeats after these, and does not end with the year 9999 there.
+    The calendar repeats every four centuries, and does not end with the year 9999 there.
     """
     shown = min(at, LATEST - DAY_MS)
     rest = timedelta(milliseconds=at - shown)
@@ -175,14 +179,14 @@ def _find_place(at: int, zone: ZoneInfo) -> datetime:
 
 
 def _group_steps(edges: Sequence[int], step: CalendarStep, zone: ZoneInfo) -> Iterator[range]:
-    """Yield the numbers of the steps of each point, which the calendar has in common."""
+    """Yield the ranges of steps that fall into the same calendar step, one range per point."""
     begin = 0
     before = _find_place(edges[0], zone)
     current = step.find_number(before)
     for at, (start, end) in enumerate(pairwise(edges)):
         local = _find_place(start, zone)
         number = step.find_number(local)
-        # Where the clock is set back by a whole step, the repeated time has steps of its own.
+        # If the clock is set back by a whole step, the repeated time has its own steps.
         if number != current or before - local >= timedelta(milliseconds=step.shortest):
             yield range(begin, at)
             begin, current = at, number
@@ -193,7 +197,10 @@ def _group_steps(edges: Sequence[int], step: CalendarStep, zone: ZoneInfo) -> It
 def find_common_gaps(
     timeline: Timeline, servers: Sequence[ServerTimeline] = ()
 ) -> list[tuple[int, int]]:
-    """Return the intervals that are in a gap of each of some servers, by default all, in order."""
+    """Return the intervals in which all given servers have a gap, in order.
+
+    The default is all servers.
+    """
     start, end = get_window(timeline)
     servers = servers or timeline.servers
     gaps = [gap for server in servers for gap in server.gaps]
@@ -209,52 +216,52 @@ def find_common_gaps(
 
 
 _LEAST_WIDTH_FOR_LABELS = 560
-"""In narrower pictures, names are above the lines and not beside them."""
+"""In narrower pictures, names are above the lines instead of beside them."""
 _MOST_FOR_LABELS = 0.25
-"""The share of the width that names beside the lines can take."""
+"""The maximum share of the width for names beside the lines."""
 _DOT_RADIUS = 2
 _LEAST_DAYS_WITH_WEEKS = 60
-"""From this window on, days have a line of weekly averages."""
+"""From this length on, windows with daily steps also have a line of weekly averages."""
 _MANY = 4
-"""The least servers that have panels, because so many lines can't be followed."""
+"""The minimum number of servers for separate panels; more lines in one area are unreadable."""
 _MOST_MARK_ROWS = 3
 _GAP_MARK = 5
 _LEAST_GAP = 2
-"""The height of the mark of a gap on the axis, and its least width, in pixels."""
+"""The height of a gap's mark on the axis, and its minimum width, in pixels."""
 _ABOVE_PEAK = 5
 """The space between a point and its label."""
 _Points = Sequence[Point]
 
 Layout = Literal["lines", "panels", "share"]
-"""Lines in one area, an area for each server, or lines of the shares of the servers."""
+"""Lines in one area, a separate area for each server, or lines of the servers' shares."""
 
 
 class _Area(NamedTuple):
-    """Where the lines of a timeline are."""
+    """The area of a timeline's lines, and its scales."""
 
     box: svg.Box
     across: svg.Scale
     up: svg.Scale
 
     def place(self, at: float, players: float) -> svg.Place:
-        """Return the pixels of a value; one above the axis, of a partial step, is at its top."""
+        """Return the pixel of a value. A partial step above the axis is placed at the top."""
         return self.across.place(at), self.up.place(min(players, self.up.high))
 
     def join(self, values: Iterable[tuple[float, float]]) -> str:
-        """Return a line through values, as the data of a path."""
+        """Return the path data of a line through values."""
         vertices = (self.place(*value) for value in values)
         return "M" + "L".join(f"{svg.format_number(x)} {svg.format_number(y)}" for x, y in vertices)
 
 
 def choose_layout(timeline: Timeline) -> Layout:
-    """Return the layout in which each server can be followed."""
+    """Return the layout in which each server is readable."""
     return "panels" if len(timeline.servers) >= _MANY else "lines"
 
 
 def _divide_by_total(servers: Sequence[_Points]) -> list[list[Point]]:
-    """Return the share of each server in percent of the sum of the averages of each step.
+    """Return each server's share of the summed averages of each step, in percent.
 
-    A step in which a server is missing between its first and its last point is not observed.
+    A step counts as unobserved if a server lacks it between its first and last point.
     """
     steps = [{point.start: point for point in points} for points in servers]
     shares: list[list[Point]] = [[] for _ in servers]
@@ -279,12 +286,12 @@ def draw_timeline(
     step: str | None = None,
     layout: Layout = "lines",
 ) -> Element:
-    """Draw a line for each server, with the band from lowest to peak if there is only one.
+    """Draw a line for each server, with a band from lowest to peak if there is only one server.
 
-    The instants of ticks are on the clock of `zone`. Points are calendar steps of the timeline's
-    zone; `step` can name its own steps. Partial steps are pale, lines to and from them are dashed,
-    and they do not determine the axis. A gap interrupts the line; one of all servers of an area is
-    shaded, and has a mark on the axis. From 60 days on, days have a line of weekly averages.
+    Ticks are local times of `zone`. Points are calendar steps of the timeline's zone; `step` can
+    name the timeline's own steps. Partial steps are pale, with dashed lines, and do not affect the
+    axis. A gap interrupts the line. A gap shared by all servers of an area is shaded and marked on
+    the axis. From 60 days on, daily points are accompanied by a line of weekly averages.
     """
     drawing = _Drawing(timeline, size, step or choose_step(timeline, size.width), layout)
     picture, marks = drawing.picture, timeline.marks
@@ -304,7 +311,7 @@ def draw_timeline(
 
 
 class _Drawing:
-    """A picture of a timeline. Servers are numbers in their order."""
+    """A picture of a timeline. Servers are identified by their positions."""
 
     def __init__(self, timeline: Timeline, size: svg.Size, step: str, layout: Layout) -> None:
         words = (", ".join(_list_figures(timeline, server)) for server in timeline.servers)
@@ -319,7 +326,7 @@ class _Drawing:
         self.points = self.merge(step)
         self.weeks = self.merge("week") if has_weeks else [[] for _ in self.names]
         numbers = range(len(self.names))
-        # The range from lowest to peak: those of several servers would cover each other.
+        # The range from lowest to peak. With several servers, these bands would cover each other.
         is_single = len(numbers) == 1 and layout != "share"
         self.has_band = is_single and any(p.lowest < p.peak for p in find_scale(self.points[0]))
         areas = [[number] for number in numbers] if layout == "panels" else [numbers]
@@ -331,12 +338,12 @@ class _Drawing:
         return _divide_by_total(found) if self.unit else found
 
     def find_highest(self, numbers: Iterable[int]) -> float | None:
-        """Return the highest value that an axis of some servers needs."""
+        """Return the highest value that the axis of some servers needs."""
         scale = find_scale([point for number in numbers for point in self.points[number]])
         return max((one.peak if self.has_band else one.average for one in scale), default=None)
 
     def list_notes(self) -> Iterator[str]:
-        """Yield what the lines and areas mean."""
+        """Yield explanations of the lines and areas."""
         timeline = self.timeline
         averages = f"averages of {figures.describe_step(self.step)}"
         yield from ("share of their players", averages) if self.unit else [f"players, {averages}"]
@@ -399,7 +406,7 @@ class _Drawing:
         return areas
 
     def draw_area(self, numbers: Sequence[int], box: svg.Box, left: float = 0) -> _Area:
-        """Draw the axes, the gaps and the lines of some servers."""
+        """Draw the axes, gaps and lines of some servers."""
         timeline = self.timeline
         high = self.highs[numbers[0] if len(self.highs) > 1 else 0]
         ticks = svg.choose_player_ticks(high, box.height)
@@ -423,9 +430,9 @@ class _Drawing:
         return area
 
     def draw_peak(self, area: _Area) -> None:
-        """Label the highest point with its value and its time, unless a partial step is higher.
+        """Label the highest point with its value and time, unless it is a partial step.
 
-        The label is where no line of a mark crosses it, if there is such a place.
+        The label avoids the lines of marks if possible.
         """
         timeline = self.timeline
         points = [point for of_server in self.points for point in of_server]
@@ -453,7 +460,7 @@ class _Drawing:
 
 
 def _format_start(at: int, timeline: Timeline, step: str) -> str:
-    """Format the start of a step: a day, with the hour in shorter steps."""
+    """Format the start of a step as a day, with the time if steps are shorter than a day."""
     zone = ZoneInfo(timeline.time_zone)
     day = text.format_day(at, timeline.window.to, zone)
     is_short = step in STEPS and STEPS[step].shortest < DAY_MS
@@ -461,7 +468,7 @@ def _format_start(at: int, timeline: Timeline, step: str) -> str:
 
 
 def _draw_weeks(group: Element, area: _Area, points: _Points, gaps: Sequence[GapPart]) -> None:
-    """Draw a line through whole weeks that no gap divides."""
+    """Draw a line through consecutive whole weeks that no gap divides."""
     joints = [join_points(*pair, gaps) for pair in pairwise(points)]
     runs = [run for run in _split(points, joints, "solid") if len(run) > 1]
     path = "".join(area.join((one.middle, one.average) for one in run) for run in runs)
@@ -492,7 +499,7 @@ def _draw_series(
 
 
 def _split(points: _Points, joints: Sequence[Joint | None], wanted: str) -> Iterator[_Points]:
-    """Yield the runs of points with one kind of joint between them; a single point is a run."""
+    """Yield the runs of points joined by one kind of joint. A single point is a run, too."""
     start = 0
     for at, joint in enumerate([*joints, None], start=1):
         if joint != wanted:
@@ -501,7 +508,7 @@ def _split(points: _Points, joints: Sequence[Joint | None], wanted: str) -> Iter
 
 
 def _build_band(run: _Points, area: _Area) -> str:
-    """Return the area from lowest to peak, which begins and ends with the steps."""
+    """Return the path of the area from lowest to peak, extended to the edges of the end steps."""
     first, last = run[0], run[-1]
     peaks = [(point.middle, point.peak) for point in run]
     lows = [(point.middle, point.lowest) for point in reversed(run)]
@@ -511,14 +518,14 @@ def _build_band(run: _Points, area: _Area) -> str:
 
 
 def _measure_keys(names: Sequence[str], width: float) -> float:
-    """Return the width of the names beside the lines; 0 if they have no room there."""
+    """Return the width of the names beside the lines, or 0 if there is no room for them."""
     if len(names) < 2 or width < _LEAST_WIDTH_FOR_LABELS:  # noqa: PLR2004 - one needs no name
         return 0
     return min(max(map(svg.measure_key, names)) + svg.MARGIN, width * _MOST_FOR_LABELS)
 
 
 def measure_averages(timeline: Timeline) -> Iterator[tuple[float | None, float]]:
-    """Yield the average of each server in the window, and which share of it was observed."""
+    """Yield the average of each server in the window, and the share of it that was observed."""
     edges = timeline.list_edges()
     start, end = get_window(timeline)
     for server in timeline.servers:
@@ -527,7 +534,7 @@ def measure_averages(timeline: Timeline) -> Iterator[tuple[float | None, float]]
 
 
 def _list_figures(timeline: Timeline, server: ServerTimeline) -> list[str]:
-    """Return the figures of a server in the window, in words."""
+    """Return a server's statistics in the window, in words."""
     edges = timeline.list_edges()
     merged = _merge(server, range(len(edges) - 1), edges, 1, hold=timeline.hold)
     if merged is None:

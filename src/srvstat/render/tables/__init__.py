@@ -1,4 +1,4 @@
-"""Answers and documents as tables, by subject. Figures are rounded; JSON is exact."""
+"""Answers and documents as tables, by subject. Values are rounded; JSON is exact."""
 
 from srvstat.render.screen import render_table
 from srvstat.render.tables import analysis, events, integrity, servers, support, today

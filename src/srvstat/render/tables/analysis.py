@@ -1,4 +1,4 @@
-"""The tables of statistics, growth, the hours of the week and histories."""
+"""Tables of statistics, growth, hours of the week and histories."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,14 +19,14 @@ from srvstat.render.screen import HEAT_STYLES, Screen, render_table, start_table
 _HOUR_MS = 3_600_000
 
 _LEAST_DIFFERENCE = 0.05
-"""The least part of an average by which one that is weighted by time differs."""
+"""The relative difference from which a time-weighted average is noted."""
 
 _Columns = dict[str, Sequence[str | Text]]
 
 
 @render_table.register
 def render_stats(document: analysis.Stats | analysis.Top, screen: Screen) -> str:
-    """Render the figures of servers, and what is unusual about them."""
+    """Render the statistics of servers, and what is unusual about them."""
     servers = document.list_series()
     if not servers:
         return screen.render(Text("no server matches"))
@@ -53,7 +53,7 @@ def render_stats(document: analysis.Stats | analysis.Top, screen: Screen) -> str
 
 
 def _list_figures(document: analysis.Stats | analysis.Top) -> _Columns:
-    """Return the columns that must be shown, by their headings."""
+    """Return the required columns by heading."""
     servers, zone = document.list_series(), ZoneInfo(document.time_zone)
     columns: _Columns = {
         "current": [
@@ -91,7 +91,7 @@ def _list_figures(document: analysis.Stats | analysis.Top) -> _Columns:
 def _list_optional(
     servers: Sequence[analysis.ServerStatistics], zone: ZoneInfo, screen: Screen
 ) -> _Columns:
-    """Return the columns that are shown where there is room."""
+    """Return the columns that are shown only if there is room."""
     return {
         **_list_first_last(servers, screen),
         "observed": [_format_share(one.coverage) for one in servers],
@@ -109,7 +109,7 @@ def _list_first_last(servers: Sequence[figures.Server], screen: Screen) -> _Colu
 
 
 def _list_before(before: analysis.FiguresPart, columns: Iterable[str]) -> dict[str, str]:
-    """Return the figures of the window that a server is compared with, by their columns."""
+    """Return the statistics of the window that a server is compared with, by column."""
     quantiles = (text.format_median(one.players) for one in before.quantiles)
     names = (name for name in columns if name[:1] == "p" and name[1:2].isdecimal())
     return {
@@ -155,7 +155,7 @@ def _describe_window(document: analysis.Stats | analysis.Top) -> str:
 
 
 def _list_facts(document: analysis.Stats | analysis.Top, screen: Screen) -> Iterator[str]:
-    """Yield what is unusual in this run."""
+    """Yield what is unusual about these statistics."""
     servers, zone = document.list_series(), ZoneInfo(document.time_zone)
     if document.window.to != document.as_of:
         at = text.format_zoned_time(document.as_of, zone, "minutes")
@@ -239,7 +239,7 @@ def _describe_remaining(part: analysis.RemainingPart) -> str:
 def _list_steps(
     server: analysis.ServerGrowth, document: analysis.GrowthDocument, screen: Screen
 ) -> Iterator[RenderableType]:
-    """Yield a list of the last steps of a server."""
+    """Yield a list of a server's last steps."""
     zone = ZoneInfo(document.time_zone)
     shown = server.steps[-_MAX_STEPS_LISTED:]
     if len(shown) < len(server.steps):
@@ -279,7 +279,7 @@ _LONGER = (
 
 @render_table.register
 def render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
-    """Render a heat map for each server, or a bar for each hour or weekday; below them notes."""
+    """Render a heat map for each server, or a bar for each hour or weekday, followed by notes."""
     servers = document.servers
     maps = [[layout.build_head(one, screen), *_build_map(one, document, screen)] for one in servers]
     title, footer = _frame(document, screen)
@@ -289,7 +289,7 @@ def render_peak_hours(document: analysis.PeakHours, screen: Screen) -> str:
 def _build_map(
     server: analysis.ServerPeakHours, document: analysis.PeakHours, screen: Screen
 ) -> Iterator[Text]:
-    """Yield the busiest and the quietest hour, the map, and its scale."""
+    """Yield the busiest and quietest hour, the map, and its scale."""
     averages = [cell.average_players for cell in server.cells]
     known = [average for average in averages if average is not None]
     is_total = server.server_id is None
@@ -350,9 +350,10 @@ def _draw_bars(
 def _draw_map(
     averages: Sequence[float | None], lowest: float, highest: float, screen: Screen
 ) -> Iterator[Text]:
-    """Yield the lines of a map, with the rounded averages if they fit; none if it does not fit.
+    """Yield the lines of a map, with the rounded averages if they fit.
 
-    Cells have a color, or else a shade.
+    Yields nothing if the map does not fit. Cells have a color, or a shade on a screen without
+    colors.
     """
     room = (screen.width - _LABEL_WIDTH) // 24
     if not room:
@@ -426,19 +427,21 @@ def render_together(document: analysis.Together, screen: Screen) -> str:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PRECISIONS = {"minutes": 60_000, "seconds": 1000, "milliseconds": 1}
 _HEADING_WIDTHS = (24, 12)
-"""The widths to which hostnames above columns are cut, if the first is too wide."""
+"""The widths to which hostnames above columns are cut. The second is used if the first is too
+wide.
+"""
 
 _MIN_FIGURES_WIDTH = 28
-"""The least width beside the times of steps at which these are not folded."""
+"""The minimum width beside the step times at which these are not folded."""
 
 _PADDING = (0, 1, 0, 0)
-"""Puts two spaces between columns, one of them from the box."""
+"""Leaves two spaces between columns; the box adds one of them."""
 
 
 def _create_clock(zone: ZoneInfo, instants: Iterable[int]) -> Callable[[int], str]:
-    """Return a function that formats instants, all as precisely as one of them needs.
+    """Return a function that formats instants, all with the precision that one of them needs.
 
-    If they have two UTC offsets, a local time can be repeated, so all have their offset.
+    If the instants have different UTC offsets, local times may repeat, so all show their offset.
     """
     found = list(instants)
     offsets = {_convert_instant(at, zone).utcoffset() for at in found}
@@ -491,7 +494,7 @@ def _describe_omitted(count: int) -> Text:
 
 @render_table.register
 def render_steps(table: analysis.StepTable, screen: Screen) -> str:
-    """Render the steps of servers: a column for each where they fit, else a table for each."""
+    """Render the steps of servers: a column for each if they fit, otherwise a table for each."""
     servers = table.servers
     if not table.count:
         return screen.render(Text("no step in the window"))
@@ -509,7 +512,7 @@ def render_steps(table: analysis.StepTable, screen: Screen) -> str:
 
 
 def _build_server_grid(table: analysis.StepTable, column: int, screen: Screen) -> Table:
-    """Return the table of one server with its observations, or of a sum with its servers."""
+    """Return the table of a server with its observations, or of a sum with its servers."""
     headings = [Text(table.query.figure), Text("servers" if table.query.is_sum else "observations")]
     return _build_step_grid(table, headings, column, screen)
 
@@ -517,7 +520,7 @@ def _build_server_grid(table: analysis.StepTable, column: int, screen: Screen) -
 def _build_step_grid(
     table: analysis.StepTable, headings: Iterable[Text], column: int | None, screen: Screen
 ) -> Table:
-    """Return a table with the times of each step, and the figures of one column or of all."""
+    """Return a table with the times of each step, and the values of one column or of all."""
     edges = (at for line in (*table.first, *table.last) for at in (line.start, line.end))
     clock = _create_clock(ZoneInfo(table.query.zone), edges)
     is_narrow = screen.width < 2 * len(clock(0)) + _MIN_FIGURES_WIDTH
@@ -548,9 +551,9 @@ def _count_observations(line: analysis.StepLine, query: analysis.HistoryQuery) -
 def _iter_lines(
     table: analysis.StepTable, column: int | None
 ) -> Iterator[analysis.StepLine | None]:
-    """Yield the lines of a table, or of one of its columns; None is for the omitted ones.
+    """Yield the lines of a table, or of one of its columns; None stands for the omitted lines.
 
-    Adjacent lines without observations become one.
+    Adjacent lines without observations are merged.
     """
     for part in (table.first, table.last):
         if part is table.last and table.omitted_count:
@@ -574,12 +577,12 @@ def _format_players(cell: analysis.StepCell, query: analysis.HistoryQuery) -> Te
     if cell.players is None:
         return Text(text.NOTHING)
     shown = figures.format_aggregate(cell.players, query.aggregate)
-    # Before the figure, so that the figures of a column stay aligned.
+    # The mark precedes the number, so that the numbers of a column stay aligned.
     return Text(figures.PARTIAL + shown, "dim") if cell.is_partial else Text(shown)
 
 
 def _build_heading(server: ServerName, width: int, screen: Screen) -> Text:
-    """Return the id, and below it the hostname, cut to a width or to the width of the id."""
+    """Return the id and, below it, the hostname, cut to `width` or to the width of the id."""
     name = screen.escape(text.format_id(server.server_id))
     hostname = screen.escape_name(server.hostname)
     return Text("\n").join([name, screen.truncate(hostname, max(name.cell_len, width))])
@@ -587,7 +590,7 @@ def _build_heading(server: ServerName, width: int, screen: Screen) -> Text:
 
 @render_table.register
 def render_query(query: analysis.HistoryQuery, screen: Screen) -> str:
-    """Render the title of the tables of a history."""
+    """Render the title of a history's tables."""
     start = None if query.window.start == BEFORE_ALL else query.window.start
     window = WindowPart(from_=start, to=query.window.end)
     title = figures.format_title_window(window, ZoneInfo(query.zone))
@@ -599,7 +602,7 @@ def render_query(query: analysis.HistoryQuery, screen: Screen) -> str:
 
 @render_table.register
 def render_notes(notes: analysis.HistoryNotes, screen: Screen) -> str:
-    """Render what the tables of a history have in common."""
+    """Render the notes on all tables of a history."""
     facts = [figures.HELD] if notes.hold else []
     if notes.has_omitted:
         facts.append("the first and the last rows; --format csv prints all")

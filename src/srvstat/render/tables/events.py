@@ -1,4 +1,4 @@
-"""The table of events: one line for each, or for equal ones of several servers."""
+"""The table of events: one line per event, or per group of equal events on several servers."""
 
 from itertools import groupby, islice
 from zoneinfo import ZoneInfo
@@ -22,7 +22,7 @@ _TEMPLATES = {
 
 @render_table.register
 def render_events(document: Events, screen: Screen) -> str:
-    """Render the newest events, and below them notes."""
+    """Render the newest events, followed by notes."""
     zone = ZoneInfo(document.time_zone)
     title = layout.build_title(figures.format_title_window(document.window, zone))
     events = document.events
@@ -50,6 +50,6 @@ def render_events(document: Events, screen: Screen) -> str:
 
 
 def describe_event(event: EventPart) -> str:
-    """Return what happened, such as `no observation`."""
+    """Describe an event, such as `no observation`."""
     counts = map(text.format_median, (event.expected, event.seen))
     return _TEMPLATES[event.kind].format(*counts)

@@ -1,4 +1,4 @@
-"""The table of integrity: a mark for each server and rule, then the evidence of suspect results."""
+"""The table of integrity: a mark per server and rule, then the evidence of suspect results."""
 
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -15,9 +15,12 @@ from srvstat.render.text import format_clock, format_count, format_share
 
 
 class RuleWords(NamedTuple):
-    """The heading of a rule in a table, its name in a sentence, and what it looks for.
+    """The words for a rule.
 
-    `suspect` says which figures are suspect. It is a template to fill with the rule's threshold.
+    - `header`: its heading in a table.
+    - `name`: its name.
+    - `meaning`: what it looks for.
+    - `suspect`: which values are suspect, as a template for the rule's threshold.
     """
 
     header: str
@@ -120,7 +123,7 @@ def _list_suspect(server: ServerIntegrity) -> list[AnyRule]:
 
 
 def _list_reasons(server: ServerIntegrity) -> list[RenderableType]:
-    """Return why rules were not evaluated."""
+    """Return the reasons why rules were not evaluated."""
     return [
         Text(f"{RULES[rule.rule].header} not evaluated: {rule.reason}")
         for rule in server.rules
@@ -129,7 +132,7 @@ def _list_reasons(server: ServerIntegrity) -> list[RenderableType]:
 
 
 def describe_evidence(rule: AnyRule, zone: ZoneInfo) -> str:
-    """Describe the evidence of a rule that was evaluated, and what is suspect."""
+    """Describe the evidence of an evaluated rule, and which values would be suspect."""
     suspect = RULES[rule.rule].suspect.format(rule.threshold)
     return f"{_describe_figures(rule, zone)} Suspect: {suspect}."
 

@@ -1,4 +1,4 @@
-"""The tables of records of servers, and of a snapshot and its build."""
+"""Tables of server records, of a snapshot and of its build."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -68,7 +68,7 @@ def _list_servers(
 
 
 def _align_left(name: str, values: Sequence[str], screen: Screen) -> list[Text]:
-    """Return foreign texts of equal width for a column, cut if they are long."""
+    """Return untrusted texts for a column, cut if they are long and padded to equal width."""
     cells = [screen.truncate(screen.escape_cell(one), _MAX_PROPERTY_WIDTH) for one in values]
     width = max(len(name), *(cell.cell_len for cell in cells))
     for cell in cells:
@@ -82,7 +82,7 @@ def render_server(detail: snapshot.ServerTable, screen: Screen) -> str:
     server = detail.server
     completed = ", ".join(detail.completed)
     source_ids = ", ".join(filter(None, (detail.source_id, *detail.other_source_ids)))
-    # The record is part of the snapshot; --at changes only the last observation.
+    # The record belongs to the snapshot; --at changes only the last observation.
     as_of = None if detail.as_of == detail.snapshot_as_of else text.format_time(detail.as_of)
     fields: Fields = [
         ("id", screen.escape(server.id)),
@@ -149,7 +149,7 @@ def _format_moment(at: int, as_of: int) -> str:
 
 @render_table.register
 def render_info(info: snapshot.SnapshotInfo, screen: Screen) -> str:
-    """Render the totals of a snapshot and the first of its servers."""
+    """Render the totals of a snapshot and its first servers."""
     more = info.matched - len(info.identifiers)
     notes = []
     if info.matched < info.servers:
@@ -236,7 +236,7 @@ def render_dry_run(dry_run: snapshot.DryRun, screen: Screen) -> str:
 
 
 def _build_rows(dry_run: snapshot.DryRun, screen: Screen) -> Table:
-    # Identifiers are folded where the screen is narrow, and times are not.
+    # On a narrow screen, identifiers are folded, but times are not.
     table = start_table("identifier", "server", header_style="dim")
     table.add_column("observed at (UTC)", no_wrap=True)
     table.add_column("players", justify="right", no_wrap=True)
@@ -251,7 +251,7 @@ def _build_rows(dry_run: snapshot.DryRun, screen: Screen) -> Table:
 
 
 def _format_intervals(dry_run: snapshot.DryRun) -> str:
-    """Format the usual intervals between the observations of a server."""
+    """Format the polling intervals of the servers."""
     shown = [
         f"{text.format_interval(length / 1000)} ({text.format_count(servers, 'server')})"
         for length, servers in dry_run.intervals[:_MAX_INTERVALS]

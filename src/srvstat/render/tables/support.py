@@ -1,4 +1,4 @@
-"""The tables of replayed exchanges, differences, plans and explanations."""
+"""Tables of replayed exchanges, differences, plans and explanations."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,9 +23,9 @@ from srvstat.render.text import NOTHING, UTC, format_count, format_id, format_ti
 
 _APART = {"current": "current counts", "notComparable": "what can't be compared"}
 _MAX_EXCHANGES = 50
-"""With more exchanges, all that match share a line."""
+"""With more exchanges, all matching exchanges share a line."""
 _MAX_ROWS = 40
-"""All figures of a comparison of five servers."""
+"""Enough for all values of a comparison of five servers."""
 _MAX_VALUE_WIDTH = 40
 _MIN_DIGITS = 2
 _SECOND = 1000
@@ -43,7 +43,7 @@ _MARKS = {
 
 @render_table.register
 def render_replay(replay: support.Replay, screen: Screen) -> str:
-    """Render a line for each exchange, then what differs, and answers that were not recorded."""
+    """Render a line per exchange, then the differences and the responses that were not recorded."""
     exchanges = replay.exchanges
     files = [(title, list(run)) for title, run in groupby(exchanges, lambda each: _split(each)[0])]
     title = screen.escape(files[0][0]).plain if files else "nothing to show"
@@ -68,7 +68,7 @@ def render_replay(replay: support.Replay, screen: Screen) -> str:
 
 
 def render_advice(finding: str, command: str, screen: Screen) -> str:
-    """Render the last lines of a replay: a sentence, and a command to copy, which is not folded."""
+    """Render the end of a replay: a sentence, and a command to copy, which is not folded."""
     shown = f"  {screen.escape(command).plain}\n" if command else ""
     return f"\n{screen.render(screen.escape(finding))}{shown}"
 
@@ -90,13 +90,15 @@ def _count_classes(replay: support.Replay) -> str:
 def _split(exchange: support.ReplayedExchange) -> tuple[str, str]:
     """Return the file of an exchange, and its line or entry."""
     title, comma, place = exchange.place.rpartition(", ")
-    return (title, place) if comma else (place, "")  # a response alone is its file
+    return (
+        (title, place) if comma else (place, "")
+    )  # the place of a single response is just its file
 
 
 def _build_lines(
     exchanges: Sequence[support.ReplayedExchange], screen: Screen, *, is_long: bool
 ) -> Table:
-    """Return a line for each exchange, or for several that need no line of their own."""
+    """Return a line for each exchange, or for a group of exchanges that can share one."""
     groups: dict[str, list[support.ReplayedExchange]] = {}
     for exchange in exchanges:
         groups.setdefault(_name_group(exchange, is_long=is_long), []).append(exchange)
@@ -128,7 +130,7 @@ def _build_lines(
 
 
 def _name_group(exchange: support.ReplayedExchange, *, is_long: bool) -> str:
-    """Return a name that exchanges have in common which share a line."""
+    """Return a group name; exchanges with the same name share a line."""
     if exchange.class_ == "foreign":
         host = (exchange.path or "").partition("/")[0]
         return f" to {host}" if host else " elsewhere"
@@ -156,7 +158,7 @@ def _format_minute(at: int) -> str:
 
 
 def _describe_clock(exchange: support.ReplayedExchange) -> str:
-    """Return whose clock an answer is as of, unless clocks agree, or it is of no request."""
+    """Return which clock determines a response's as-of time, unless clocks agree."""
     if exchange.clock != "service" or exchange.answered_at is None:
         agrees = " and the Date of the response" if exchange.answered_at is not None else ""
         return "" if exchange.clock is None else f" by the clock of the client{agrees}"
@@ -169,7 +171,7 @@ def _describe_clock(exchange: support.ReplayedExchange) -> str:
 
 
 def _describe(exchange: support.ReplayedExchange) -> str:
-    """Return the class of an exchange in words, and what an answer is as of."""
+    """Describe the class of an exchange, and the as-of time of its response."""
     as_of = (
         "" if exchange.as_of is None else f", as of {format_time(exchange.as_of // 1000 * 1000)}"
     )
@@ -214,7 +216,7 @@ def _count_values(exchange: support.ReplayedExchange) -> str:
 
 
 def _build_details(exchange: support.ReplayedExchange, screen: Screen) -> Iterator[RenderableType]:
-    """Yield what a line does not tell: the differences, an answer, an explanation."""
+    """Yield what the line of an exchange omits: differences, response and explanation."""
     data = _read_data(exchange)
     if exchange.class_ == "differs":
         if exchange.reason is not None:
@@ -243,11 +245,11 @@ def _build_details(exchange: support.ReplayedExchange, screen: Screen) -> Iterat
 
 
 Row = tuple[Sequence[str], str, support.Difference]
-"""Cells that rows share, such as the id of a server, a field, and its two values."""
+"""A row: cells shared with other rows, such as a server id, then the field and its difference."""
 
 
 def _read_data(exchange: support.ReplayedExchange) -> Any:
-    """Return the server or the results of a recomputed answer; None of an error or HEAD."""
+    """Return the server or results of a recomputed response; None for an error or HEAD."""
     body = wire.decode(wire.encode(exchange.answer.body)) if exchange.answer else None
     return body.get("data") if isinstance(body, dict) else None
 
@@ -255,7 +257,7 @@ def _read_data(exchange: support.ReplayedExchange) -> Any:
 def _build_row(
     difference: support.Difference, exchange: support.ReplayedExchange, data: Any
 ) -> Row:
-    """Return a row with the server and the field that the pointer of a difference names."""
+    """Return a row with the server and field that a difference's pointer names."""
     steps = [one.replace("~1", "/").replace("~0", "~") for one in difference.pointer.split("/")[1:]]
     named = exchange.request.servers if exchange.request else ()
     server = named[0].partition(":")[2] if len(named) == 1 else ""
@@ -273,7 +275,7 @@ def _build_differences(
     screen: Screen,
     sides: tuple[str, str] = ("recorded", "recomputed"),
 ) -> Iterator[RenderableType]:
-    """Yield a table of differences, and how many are left out; equal cells are shown once."""
+    """Yield a table of differences, and how many are omitted. Repeated cells are shown once."""
     shown = rows[:_MAX_ROWS]
     table = start_table(*names, "field", *sides, right=sides)
     before: Sequence[str] = ()
@@ -296,7 +298,7 @@ def _format_values(difference: support.Difference) -> list[str]:
 
 
 def _build_answer(data: Any, screen: Screen) -> Table:
-    """Build a table of an answer: a row for each field, a column for each server."""
+    """Build a table of a response, with a row for each field and a column for each server."""
     results = data if isinstance(data, list) else [data]
     ids = [result.get("serverId", result.get("id")) for result in results]
     table = start_table("field", *ids, right=ids if isinstance(data, list) else ())
@@ -355,7 +357,7 @@ _MAX_TIMES = 10
 
 @render_table.register
 def render_when(found: support.When, screen: Screen) -> str:
-    """Render the times at which all figures were true, the last ones first, or the closest ones."""
+    """Render the last times at which all values were true, or the closest values."""
     times = [_format_interval(one.from_, one.to) for one in reversed(found.true_during)]
     verdict = format_count(len(times), "match", "matches") if times else "no match"
     start, end = map(format_time, (found.searched.from_, found.searched.to))
@@ -395,7 +397,7 @@ _ONE_DAY = timedelta(days=1)
 
 @render_table.register
 def render_snapshot_diff(diff: support.SnapshotDiff, screen: Screen) -> str:
-    """Render the changed servers, the first of the changed answers, and what was compared."""
+    """Render the changed servers, the first changed responses, and what was compared."""
     blocks: list[list[RenderableType]] = [
         [Text(_summarize_diff(diff), "bold", overflow="fold")],
         list(_build_servers(diff.servers, screen)),
@@ -443,7 +445,7 @@ def _build_servers(servers: support.ServerChanges, screen: Screen) -> Iterator[R
 
 
 def _join_days(days: Sequence[str]) -> Iterator[str]:
-    """Yield ascending dates, with successive ones as one span."""
+    """Yield ascending dates, with consecutive dates joined into spans."""
     dates = [date.fromisoformat(day) for day in days]
     starts = [at for at, day in enumerate(dates) if not at or day - dates[at - 1] > _ONE_DAY]
     for first, end in pairwise([*starts, len(dates)]):
@@ -451,7 +453,7 @@ def _join_days(days: Sequence[str]) -> Iterator[str]:
 
 
 def _describe_sides(diff: support.SnapshotDiff) -> Iterator[str]:
-    """Yield the notes: the two snapshots, and what of them was compared."""
+    """Yield notes on the two snapshots, and on what was compared."""
     old, new, at = map(_format_minute, (diff.old_as_of, diff.new_as_of, diff.as_of))
     roots = f"{diff.old_root[:_ROOT_DIGITS]} and {diff.root[:_ROOT_DIGITS]}"
     if old == new == at:
@@ -465,7 +467,7 @@ def _describe_sides(diff: support.SnapshotDiff) -> Iterator[str]:
 
 @render_table.register
 def render_access(check: support.AccessCheck, screen: Screen) -> str:
-    """Render a row for each plan, or a block for each where the rows do not fit."""
+    """Render a row for each plan, or a block for each if the rows do not fit."""
     table = start_table()
     for name in ("plan", "operations", "ranges", "raw history", "requests", "keys"):
         table.add_column(name, justify="right" if name == "keys" else "left", no_wrap=True)
@@ -492,14 +494,14 @@ def _list_plan_fields(plan: support.PlanPermissions) -> dict[str, str]:
 
 
 MAIL_WIDTH = 78
-"""People paste explanations into mails."""
+"""The width of explanations, which people paste into mails."""
 ExplainedRow = tuple[str, str, str]
-"""The name of a figure, its value, and what the value follows from."""
+"""The name of a value, the value, and its origin."""
 
 
 @render_table.register
 def render_explanation(explanation: support.Explanation, screen: Screen) -> str:
-    """Render the window, a block of figures for each server, and what the answer comes from."""
+    """Render the window, a block of values for each server, and the origin of the response."""
     screen = replace(screen, width=min(screen.width, MAIL_WIDTH))
     data = explanation.answer["data"]
     window = format_title_window(explanation.servers[0].window)
@@ -548,7 +550,7 @@ def _explain_current(
 def _list_figure_rows(
     server: support.ServerExplanation, result: Mapping[str, Any], explanation: support.Explanation
 ) -> Iterator[ExplainedRow]:
-    """Yield the figures of Compare Servers."""
+    """Yield the values of Compare Servers."""
     yield _explain_current(server, explanation)
     peak, lowest = server.peak, server.lowest
     yield _explain_observations(server)
@@ -613,7 +615,7 @@ def _explain_growth(server: support.ServerExplanation, growth: Mapping[str, Any]
 
 
 def _add_exact_value(value: float, shown: str) -> str:
-    """Return the value in the answer, as the end of a line, if its text hides anything."""
+    """Return the exact value as a suffix if the shown text is rounded."""
     is_exact = float(shown.replace(",", "")) == value
     return "" if is_exact else f"; in the response: {wire.format_number(value)}"
 
@@ -621,7 +623,7 @@ def _add_exact_value(value: float, shown: str) -> str:
 def _list_record_rows(
     server: support.ServerExplanation, result: Mapping[str, Any], explanation: support.Explanation
 ) -> Iterator[ExplainedRow]:
-    """Yield the fields of Get Server that observations can stand in for."""
+    """Yield the fields of Get Server that can come from observations."""
     yield _explain_current(server, explanation)
     last = server.last_in_snapshot
     for name, which, at in (
@@ -629,7 +631,7 @@ def _list_record_rows(
         ("updatedAt", "last", last.observed_at if last else None),
     ):
         stored = parse_instant(result[name])
-        # By default, a time of a record comes from an observation.
+        # By default, a record's times come from observations.
         if explanation.covered_from is not None:
             origin = "of the snapshot that this bundle was made from"
         elif stored != (explanation.snapshot_as_of if at is None else at):
@@ -643,14 +645,14 @@ def _list_record_rows(
 
 
 def _list_distance_rows(server: support.ServerExplanation, *, hold: bool) -> Iterator[ExplainedRow]:
-    """Yield the usual interval, and the gaps over 1.5 of it."""
+    """Yield the polling interval, and the gaps of more than 1.5 intervals."""
     if hold:
         yield "interval", NOTHING, "each count lasts until the next one"
         return
     if server.usual_interval_seconds is None:
         yield "interval", NOTHING, "it takes two observations"
         return
-    # With half a millisecond, it has no exact length in milliseconds.
+    # An interval with half a millisecond has no exact length in milliseconds.
     milliseconds, half = divmod(round(2000 * server.usual_interval_seconds), 2)
     exact = text.format_exact_duration(milliseconds)
     length = f"{wire.format_number(server.usual_interval_seconds)} seconds" if half else exact
@@ -677,7 +679,7 @@ def _find_edge(server: support.ServerExplanation, gap: GapPart) -> str:
 
 
 def _list_origins(explanation: support.Explanation) -> Iterator[str]:
-    """Yield the notes: the ends of the window, the snapshot and the program."""
+    """Yield notes on the ends of the window, the snapshot and the program."""
     start, end = explanation.servers[0].window.from_, format_time(explanation.as_of)
     if start is not None:
         yield f"after {format_time(start)}, up to and including {end}"
@@ -697,7 +699,7 @@ def _list_origins(explanation: support.Explanation) -> Iterator[str]:
 
 
 def _format_interval(first: int, last: int) -> str:
-    """Format an interval without a repeated date: `2026-08-22 17:30:00 to 17:34:59 UTC`."""
+    """Format an interval without repeating the date: `2026-08-22 17:30:00 to 17:34:59 UTC`."""
     start, end = format_time(first), format_time(last)
     if start == end:
         return start

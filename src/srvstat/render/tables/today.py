@@ -1,4 +1,4 @@
-"""The page for the morning: as a table of at most 24 lines, and as Markdown for a chat."""
+"""Render the daily summary as a table of at most 24 lines, and as Markdown for chats."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
@@ -13,18 +13,18 @@ from srvstat.render.tables.events import describe_event
 _MOST_SILENT = 3
 _MOST_EVENTS = 3
 _ID_WIDTH = 36
-"""Enough for a UUID. With a longer id, a line would be folded."""
+"""Enough for a UUID. A longer id would make a line fold."""
 
 
 @render_table.register
 def render_today(document: Today, screen: Screen) -> str:
-    """Render the page, whose lists show their first few items."""
+    """Render the summary. Its lists show their first few items."""
     fields = [(name, screen.escape(value)) for name, value in _iter_fields(document, screen)]
     return screen.render(build_fields_grid(fields, screen))
 
 
 def render_markdown(document: Today) -> str:
-    """Return the page as a list in Markdown, because chats such as Discord show no tables."""
+    """Return the summary as a Markdown list, because chats such as Discord show no tables."""
     lines = []
     for name, value in _iter_fields(document, Screen()):
         shown = escape_markdown(" ".join(value.split()))
@@ -33,7 +33,7 @@ def render_markdown(document: Today) -> str:
 
 
 def _iter_fields(document: Today, screen: Screen) -> Iterator[tuple[str, str]]:
-    """Yield names and values. A value without a name goes on with the list above it."""
+    """Yield names and values. An item without a name continues the list above it."""
     total, zone, peak = document.total, ZoneInfo(document.time_zone), document.yesterday_peak
     yield "as of", text.format_zoned_time(document.as_of, zone, "minutes")
     of_all = f"{total.present_count:,} of {text.format_count(total.server_count, 'server')}"
@@ -83,7 +83,7 @@ def _list_changes(document: Today, screen: Screen) -> Iterator[tuple[str, str]]:
 
 
 def _list_events(document: Today, screen: Screen) -> Iterator[tuple[str, str]]:
-    """Yield the newest events; several servers with the same event have one line."""
+    """Yield the newest events, with one line for servers that share an event."""
     events, zone = document.events, ZoneInfo(document.time_zone)
     count = text.format_count(len(events), "gap or time", "gaps and times")
     since = text.format_clock(document.yesterday, zone)[: len("2026-01-31")]
