@@ -17,7 +17,7 @@ from srvstat.snapshot.rows import ServerRow
 
 _WEEKS = 4
 _EVENTS_MS = 90 * DAY_MS
-"""As in `events` by default, so that both expect the same players."""
+"""The default of `events`, so that both commands expect the same players."""
 _LEAST_WEEKS = 2
 _MOST_CHANGED = 5
 

@@ -482,7 +482,7 @@ def report_missing_marks(marks: Iterable[MarkPart], window: Window, clock: ZoneI
 
 
 def _report_zone(snapshot: Snapshot) -> None:
-    """Tell the user of a terminal how to see the local times that the snapshot was built from."""
+    """Tell an interactive user how to see times in the zone that the snapshot was built with."""
     zone = str(snapshot.reading.get("time-zone", "")).partition(":")[0]
     source = get_current_context().get_parameter_source("tz")
     is_default = source is not None and source.name == "DEFAULT"

@@ -292,7 +292,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _name_variable(error: SrvstatError, arguments: list[str]) -> str:
-    """Return the variable that names the snapshot of an error; empty if an argument does."""
+    """Return the prefix of an error if SRVSTAT_SNAPSHOT named its snapshot, otherwise ""."""
     path = os.environ.get(SNAPSHOT_VARIABLE, "")
     is_named = any(argument.endswith(path) for argument in arguments)
     return "" if is_named or not error.reason.startswith(f"{path}: ") else f"{SNAPSHOT_VARIABLE}: "

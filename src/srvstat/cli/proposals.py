@@ -171,7 +171,7 @@ def _propose(samples: Sequence[Source], given: MappingOptions, command: Command)
 
 
 def _has_servers(samples: Sequence[Source], options: MappingOptions) -> bool:
-    """Return whether files have a column of identifiers."""
+    """Return whether the files have a column of server identifiers."""
     with suppress(SourceError):
         return propose(samples, options).options.id is None
     return False

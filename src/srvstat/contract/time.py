@@ -58,9 +58,9 @@ def parse_instant(text: str) -> int:
 
 
 def parse_shown_time(text: str) -> int:
-    """Parse an instant as `parse_instant` does, or as output for people shows it: with ` UTC`.
+    """Parse an instant in a form of `parse_instant`, or in the form of tables, which end in ` UTC`.
 
-    Raises InstantError.
+    Raises InstantError if the text is in neither form.
     """
     return parse_instant(f"{text.removesuffix(' UTC')}Z" if text.endswith(" UTC") else text)
 

@@ -431,7 +431,7 @@ class Figure(base.Part):
     tolerance: float = 0.0
 
     def measure(self, value: float | None) -> float | None:
-        """Return the distance of a value, as a part of this one; None if it is near enough."""
+        """Return the relative distance from this value, or None if within tolerance."""
         if value is None or self.value is None:
             return None if value is self.value else inf
         distance = abs(Decimal(repr(value)) - Decimal(repr(self.value)))

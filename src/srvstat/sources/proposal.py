@@ -363,9 +363,9 @@ class _Search:
         return SourceError(f"{self.source.title}: {problem}; the columns are {names}{remedy}")
 
     def _check_given(self) -> None:
-        """Write the given columns as the file does, which may use other capitals.
+        """Spell the given columns as the file does, whose capitals may differ.
 
-        Raises SourceError if one does not exist.
+        Raises SourceError if a column does not exist.
         """
         columns, wide = (
             {key: self._find_name(key, name) for key, name in given.items()}
@@ -374,7 +374,7 @@ class _Search:
         self.given = replace(self.given, columns=columns, wide=wide)
 
     def _find_name(self, key: str, name: str) -> str:
-        """Return the given name of a column, or of several, as the file writes it."""
+        """Return the name of a column, or of several, spelled as in the file."""
         samples = self.samples if key == "except" else self.samples[:1]
         known = {each for _, sample in samples for each in sample.table.names}
         parts = [name] if name in known else name.split("+", -1 if key == "except" else 1)

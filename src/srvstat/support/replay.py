@@ -472,8 +472,8 @@ class Case(NamedTuple):
 
     - `starts_at`: the start of the earliest window, in Unix milliseconds.
     - `searched_from`: the start of the earliest window that a search would need.
-    - `explained`: the arguments of a command that gives the response to a request: the first request
-      whose response differs, or else the first request.
+    - `explained`: the arguments of a command that gives the response to a request: to the first one
+      whose response differs, or else to the first one.
     """
 
     references: list[ServerReference]

@@ -274,7 +274,7 @@ _LONGER = (
     "the total skips times at which a server has no count; use a longer window, or leave out"
     " servers with a low coverage, which srvstat servers shows"
 )
-"""What to do about empty hours of a total."""
+"""The explanation of empty hours of a total."""
 
 
 @render_table.register

@@ -129,9 +129,12 @@ class SnapshotBase:
 
     @property
     def case(self) -> dict[str, str] | None:
-        """The `verdict` on the recording that a bundle is for, and the `command` that gives it.
+        """The finding of a bundle for a recording, or None for other snapshots.
 
-        The command of `explanation` needs no recording; bundles of earlier versions lack it.
+        - `verdict`: the finding.
+        - `command`: the command that reproduces the finding.
+        - `explanation`: a command that explains the response without the recording. It is empty in
+          bundles of earlier versions.
         """
         with self.convert_decode_errors(FILE_ROW):
             case: dict[str, str] | None = self._decode_reading().get("case")

@@ -351,7 +351,7 @@ class Inputs:
 
     @property
     def unit(self) -> Literal["row", "cell"]:
-        """What a count of the sources is."""
+        """What the counts of a build count: cells if a source is wide, otherwise rows."""
         return "cell" if any(each.mapping.is_wide for each in self.observations) else "row"
 
     @property
