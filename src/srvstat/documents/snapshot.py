@@ -226,8 +226,9 @@ class ManifestShard(Part):
 
 
 class Manifest(SnapshotDocument):
-    """The shards of a snapshot, in the order of their numbers, with totals.
+    """The shards of a snapshot and their totals.
 
+    - `shards`: in the order of their numbers.
     - `root`: covers `as_of` and the roots of the shards, and so the whole content.
     - `first_observed_at`, `last_observed_at`: None if there are no observations.
     - `repeated`, `conflicting`, `rejected`: count rows of the `sources`, as in a single file.
