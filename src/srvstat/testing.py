@@ -107,9 +107,10 @@ class SrvstatService:
         """Respond to requests in the block with `answers` in order, then normally.
 
         - `operation`: only requests of this operation, such as `compareServers`. Default: any.
-        - `answers`: the responses, or a single response. `ok` responds normally, a status such as `500` responds with
-          this error, `drop` closes the connection without a response, `cut` closes it in the middle
-          of the body, `reset` resets it, and `delay=200` waits 200 ms before the normal response.
+        - `answers`: the responses, or a single response. `ok` responds normally, a status such as
+          `500` responds with this error, `drop` closes the connection without a response, `cut`
+          closes it in the middle of the body, `reset` resets it, and `delay=200` waits 200 ms
+          before the normal response.
         - `server`: only requests that name this server, with the identifier as sent.
         - `key`: only requests with this key.
         - `repeat`: start again after the last answer.

@@ -92,7 +92,7 @@ class EventOptions:
         return [check_choice("kinds", one, EVENT_KINDS) for one in self.kinds or EVENT_KINDS]
 
     def parse_since(self, end: int) -> int:
-        """Return the instant after which events end. Raises UsageError."""
+        """Return the time after which events end. Raises UsageError if `since` is invalid."""
         return 0 if self.since is None else end - questions.parse_length(self.since, "since")
 
     def parse_longer(self) -> int | None:
@@ -115,7 +115,7 @@ def list_events(question: Question, options: EventOptions) -> Events:
 def find_events(question: Question, options: EventOptions) -> tuple[EventPart, ...]:
     """Return the events of servers in a window, the newest first.
 
-    Raises UsageError, SnapshotError.
+    Raises UsageError for too many steps, and SnapshotError if data are damaged.
     """
     start, end = question.window
     end = min(end, question.snapshot.as_of)
@@ -138,7 +138,7 @@ def find_events(question: Question, options: EventOptions) -> tuple[EventPart, .
 
 
 def may_be_down(counts: Observations, window: Window) -> bool:
-    """Return whether the counts of a window have a zero, or a long distance."""
+    """Return whether a window has a zero count or an interval longer than the minimum gap."""
     distances = np.diff(np.concatenate([[window.start], counts.instants, [window.end]]))
     return bool(distances.max() > _GAP_MS or not counts.players.all())
 

@@ -54,7 +54,7 @@ def compute_growth(
 
 
 def choose_growth_step(window: Window) -> documents.GrowthStepName:
-    """Return the step of the growth in a window."""
+    """Return the default step for the growth in a window."""
     days = (window.end - window.start) // DAY_MS
     if days > 366:  # noqa: PLR2004 - a leap year
         return "month"
@@ -76,7 +76,7 @@ _DAYS_LATER = (0, 7, 30, 90)
 def _list_remaining(
     question: Question, series: Series, after: int
 ) -> Iterator[documents.RemainingPart]:
-    """Yield what is left of the average of the local day of an instant."""
+    """Yield how much of a day's average remains on later days."""
     last = after + (max(_DAYS_LATER) + 2) * DAY_MS
     edges = questions.list_step_edges(after, last, questions.parse_step("day"), question.zone)
     base: tuple[int, int] | None = None
@@ -93,8 +93,8 @@ def _list_remaining(
 
 
 def _find_average(snapshot: Snapshot, series: Series, step: Window) -> tuple[int, int] | None:
-    """Return the average of a step as a quotient; None if less than 80 % of it is observed."""
-    # An observation lasts beyond the end of the snapshot, where nothing is known.
+    """Return the average of a step as a quotient, or None if less than 80 % of it is observed."""
+    # An observation's duration can extend beyond the end of the snapshot, where nothing is known.
     if snapshot.as_of - step.start < LEAST_COVERAGE * (step.end - step.start):
         return None
     # A step includes its start and excludes its end.
@@ -138,7 +138,7 @@ def _iter_steps(
 ) -> Iterator[documents.GrowthStepPart]:
     instants, players = figures.observations
     positions, padded = steps.locate(instants), np.append(players, 0)
-    # Those of a step without observations have no meaning.
+    # The values of a step without observations are meaningless, and not used.
     firsts, lasts = padded[positions[:-1]], padded[positions[1:] - 1]
     columns = (counts.samples, *counts.sum_players(), firsts, lasts, counts.shares)
     earlier: tuple[int, int] | None = None
@@ -161,12 +161,12 @@ def _iter_steps(
 
 
 def _compute_trend(days: questions.Steps, counts: questions.StepCounts) -> float | None:
-    """Return the median slope of the averages of whole days, in players a week."""
+    """Return the median slope of the averages of whole days, in players per week."""
     sums, weights = counts.sum_players()
     is_used = (counts.shares >= WHOLE_SHARE) & (weights > 0)
     if is_used.sum() < _LEAST_DAYS:
         return None
-    # The sum of its ends is twice the midpoint of a day, which may be a half.
+    # The sum of a day's ends is twice its midpoint, which may be a half.
     positions = (days.edges[:-1] + days.edges[1:])[is_used]
     slope = compute_median_slope(positions, sums[is_used], weights[is_used])
     return float(slope * _HALF_MS_PER_WEEK)

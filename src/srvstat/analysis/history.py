@@ -112,7 +112,7 @@ def aggregate_history(
 def _build_history(
     question: Question, columns: tuple[Column, ...], iter_pieces: Callable[[], Iterator[_Rows]]
 ) -> documents.History:
-    # Generating single rows would take a quarter of the time of a history.
+    # Generating rows one by one would take a quarter of the time of a history.
     return documents.History(
         **question.describe("hold"),
         columns=columns,
@@ -121,7 +121,7 @@ def _build_history(
 
 
 def _has_fractions(aggregate: documents.Aggregate) -> bool:
-    """Check whether an aggregate of whole numbers can be a fraction."""
+    """Return whether an aggregate of whole numbers can be a fraction."""
     return aggregate in {"mean", "median", "share"}
 
 
@@ -154,7 +154,7 @@ def _aggregate_steps(
 def _iter_columns(
     snapshot: Snapshot, servers: Iterable[Series], steps: Steps, aggregate: documents.Aggregate
 ) -> Iterator[_StepColumns]:
-    """Return the steps of each server."""
+    """Return the columns of each server."""
     if documents.name_figure(aggregate) != "players":
         return _compare_steps(snapshot, list(servers), steps, aggregate)
     return (_aggregate_steps(snapshot, one, steps, aggregate) for one in servers)
@@ -196,7 +196,7 @@ def _compare_steps(
 
 
 def aggregate_steps(counts: StepCounts, aggregate: documents.Aggregate) -> arrays.Exact:
-    """Return the aggregate of each step, None of one without a count."""
+    """Return the aggregate of each step, or None for an empty step."""
     quotients = _compute_quotients(counts, aggregate)
     is_filled = quotients[1] > 0
     numerators, denominators = (each[is_filled] for each in quotients)
@@ -210,7 +210,7 @@ def aggregate_steps(counts: StepCounts, aggregate: documents.Aggregate) -> array
 def _compute_quotients(
     observed: StepCounts, aggregate: documents.Aggregate
 ) -> tuple[arrays.Exact, arrays.Numbers]:
-    """Return the exact aggregates of steps: numerators, and denominators, 0 of an empty step."""
+    """Return the exact aggregates of steps: numerators, and denominators (0 for an empty step)."""
     players, edges = observed.players, observed.edges
     starts, counts = edges[:-1], np.diff(edges)
     ones = (counts > 0).astype(np.int64)

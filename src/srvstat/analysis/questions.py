@@ -527,8 +527,8 @@ def _find_change(before: int, after: int, offset: int, zone: ZoneInfo) -> int:
 
 @lru_cache(maxsize=10_000)
 def _find_offset(at: int, zone: ZoneInfo) -> int:
-    """Return the difference of local time and UTC at an instant, in milliseconds."""
-    # A local time after the year 9999 can't be represented.
+    """Return local time minus UTC at an instant, in milliseconds."""
+    # Local times after the year 9999 can't be represented.
     moment = datetime.fromtimestamp(min(at, time.LATEST - 2 * DAY_MS) // 1000, zone)
     return (moment.utcoffset() or timedelta()) // timedelta(milliseconds=1)
 

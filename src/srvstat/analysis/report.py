@@ -48,7 +48,7 @@ def build_report(
     shown = " and ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} servers"
     grown = growth.compute_growth(question)
     compared = questions.ComparedQuery(versus="previous" if grown.previous_window else None)
-    # Each part reads the observations itself: sharing them would save little.
+    # Each part reads the observations itself, because sharing them would save little.
     return Report(
         **question.describe(),
         title=f"Players of {shown}" if title is None else title,

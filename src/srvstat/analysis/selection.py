@@ -83,7 +83,7 @@ class FilterOptions:
         return list(self.text or ())
 
     def matches(self, server: ServerRow, snapshot: Snapshot) -> bool:
-        """Check whether a server of a snapshot has all properties."""
+        """Return whether a server of a snapshot has all properties."""
         is_offline = bool(server.offline) or is_silent(snapshot, server)
         return (
             self.offline in {None, is_offline}
@@ -176,7 +176,7 @@ class Question(NamedTuple):
             yield from one.servers if isinstance(one, Total) else (one,)
 
     def describe(self, *omitted: str) -> dict[str, Any]:
-        """Return the fields that most documents have in common, without those to omit."""
+        """Return the fields that most documents share, except the omitted ones."""
         fields = {
             "as_of": self.snapshot.as_of,
             "root": self.snapshot.root,
@@ -204,7 +204,7 @@ class Name(NamedTuple):
 
 
 Reference = requests.ServerReference | Name
-"""What names a server in the questions of the analyzer."""
+"""A reference to a server in analyses."""
 
 
 class UnknownNameError(errors.InvalidRequestError):
@@ -237,7 +237,7 @@ def _build_reference(text: str, by: str | None) -> Reference:
 
 
 def can_be_name(text: object) -> bool:
-    """Return whether a text can be the name of a server: it has no namespace, and is not blank."""
+    """Return whether a text can be a server's name: not blank, and without a namespace."""
     prefixes = tuple(f"{namespace}:" for namespace in requests.NAMESPACES)
     if not isinstance(text, str) or text.startswith(prefixes) or not text.strip():
         return False

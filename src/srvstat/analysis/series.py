@@ -24,7 +24,7 @@ _FEW_OBSERVATIONS = 10
 
 
 def is_silent(snapshot: Snapshot, server: ServerRow) -> bool:
-    """Return whether a server has no observation in the last day of a snapshot."""
+    """Return whether a server has no observations on the last day of a snapshot."""
     last, as_of = server.last_observed_at, snapshot.as_of
     return document.is_silent(last, as_of, hold=snapshot.is_held)
 
@@ -237,7 +237,7 @@ def _cut(counts: Observations, inside: slice) -> Observations:
 
 
 def cut_to(window: Window, counts: Observations) -> Observations:
-    """Return the observations that are in a window."""
+    """Return the observations within a window."""
     return _cut(counts, window.locate(counts.instants))
 
 

@@ -29,7 +29,7 @@ from srvstat.snapshot.rows import ServerRow
 
 
 def find_earlier(snapshot: Snapshot, window: Window) -> list[Window]:
-    """Return the window before; none if there is none, or a bundle does not cover it."""
+    """Return the previous window, or none if there is none or the snapshot does not cover it."""
     if window.start == BEFORE_ALL or window.end - window.start > questions.LONGEST_MS:
         return []
     earlier = questions.find_previous(window)
@@ -202,7 +202,7 @@ class _Asked:
     def compare(
         self, server: Series
     ) -> tuple[observations.WindowFigures, observations.WindowFigures | None, ChangePart | None]:
-        """Return what `compare_with_earlier` returns for the windows of a server."""
+        """Return the result of `compare_with_earlier` for the windows of a server."""
         return compare_with_earlier(self.question.snapshot, server, *self.choose_windows(server))
 
     def describe(self) -> dict[str, Any]:
@@ -339,7 +339,7 @@ def rank_servers(  # noqa: PLR0913 - what a user can ask for
     common = asked.describe()
     common["shows_occupancy"] |= by == "occupancy"
     if by == "change" and not asked.is_compared:
-        questions.find_previous(question.window)  # without one, no server has a change
+        questions.find_previous(question.window)  # raises if no server can have a change
     count = 0
     averages: Counter[int] = Counter()
 
@@ -421,5 +421,5 @@ def _find_value(figures: observations.WindowFigures, by: documents.TopKey) -> fl
 
 
 def find_current(server: ServerRow, snapshot: Snapshot) -> int | None:
-    """Return the current count of a server; None if it is silent, and so not online."""
+    """Return the current count of a server, or None if it is silent, and so not online."""
     return None if is_silent(snapshot, server) else server.players_current

@@ -20,7 +20,7 @@ _CUT = "..."
 _NOT_PRINTABLE = re.compile(r"[^ -~]")
 
 _HOST = re.compile(r"localhost|127(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}|\[::1\]", re.ASCII)
-"""This machine as browsers write it."""
+"""Matches the hosts that browsers send for this machine, without a port."""
 
 _ANSWER_HEADERS = (
     "Allow, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate,"
@@ -39,12 +39,12 @@ _PERMISSION = {
 
 
 def check_host(headers: http.Headers, allowed: Collection[str] | None = None) -> None:
-    """Check that a request names this machine, or another allowed name, as its host.
+    """Check that the host of a request is this machine or an allowed name.
 
-    The page of a name that its owner points to 127.0.0.1 (DNS rebinding) has another host. Any port
-    will do, because a tunnel may have another one.
+    This blocks DNS rebinding, in which a page's own name points to 127.0.0.1. Any port is accepted,
+    because a tunnel may use a different port.
 
-    Raises InvalidRequestError.
+    Raises InvalidRequestError if the host is another.
     """
     hosts = [value.decode("latin-1") for value in http.find_values(headers, b"host")]
     names, others = (

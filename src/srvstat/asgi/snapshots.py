@@ -51,9 +51,9 @@ _T = TypeVar("_T")
 
 
 class Work(IntEnum):
-    """What a worker does; `EXPLORE` is a search or a chart of the page of `serve --explore`.
+    """The kinds of work for workers. `EXPLORE` is a search or chart for `serve --explore`.
 
-    Each takes its own limit, and those of the works after it.
+    Each kind of work counts toward its own limit and the limits of the kinds after it.
     """
 
     EXPLORE = 0
@@ -122,8 +122,8 @@ class ServedSnapshot:
         self._at = at
         self.restart_clock()
         self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="srvstat-reader")
-        # An asyncio.Semaphore serves in the order of waiting.
-        # The tightest limit first: a question that waits for it takes nothing from the others.
+        # An asyncio.Semaphore serves waiting requests in order. The tightest limit comes first, so
+        # that a request that waits for it holds no other limit.
         self._limits = [*map(asyncio.Semaphore, (_MAX_EXPLORING, _MAX_COMPARING, WORKERS))]
         self._file = ReloadedFile(path, "snapshot", log.add_event, identify=identify_snapshot)
         # Each response verifies the rows that it reads. A new file is verified completely, because

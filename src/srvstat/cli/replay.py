@@ -139,7 +139,7 @@ class ExchangeOptions:
     ] = None
 
     def encode_prefix(self) -> bytes | None:
-        """Return the prefix as in a path."""
+        """Return the prefix as it appears in paths."""
         return None if self.prefix is None else os.fsencode(f"/{self.prefix.strip('/')}")
 
     def select(self, document: Replay) -> Replay:

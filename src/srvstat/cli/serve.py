@@ -260,7 +260,8 @@ def _change_servers(path: str, changes: Sequence[str]) -> Iterator[str]:
         return
     if os.path.isdir(path):
         raise ParameterError("{set}: needs a snapshot in one file; {path} is a folder", path=path)
-    # Most services need neither; numpy takes longer to import than they take to start.
+    # Imported here, because most services need neither, and importing numpy takes longer than
+    # starting.
     from srvstat.snapshot.write.intake import Inputs  # noqa: PLC0415
     from srvstat.snapshot.write.update import update  # noqa: PLC0415
     from srvstat.sources.source import Source  # noqa: PLC0415
@@ -345,7 +346,7 @@ def serve(
     with ExitStack() as stack:
         listener = stack.enter_context(_listen(ctx, address, loopback_only=access is None))
         if access is not None:
-            read_access(access)  # its errors come before those of the snapshot
+            read_access(access)  # its errors must precede errors of the snapshot
         path = find_snapshot(snapshot)
         chosen = Settings(
             stack.enter_context(_change_servers(path, simulation.set or ())),
@@ -444,7 +445,7 @@ def _listen(ctx: typer.Context, address: AddressOptions, *, loopback_only: bool)
 def _describe_service(
     settings: Settings, simulation: SimulationOptions, address: str, path: str
 ) -> bytes:
-    """Return what the service is; `path` is the snapshot that the user has named."""
+    """Describe the started service. `path` is the snapshot that the user named."""
     lines = [f"serving {escape_text(path)} at {escape_text(address)}"]
     if settings.explore and address.startswith("http") and settings.log_format == "json":
         lines.append(f"explore page at {escape_text(address)}/")

@@ -132,7 +132,7 @@ class StepCell(NamedTuple):
 
     @property
     def is_partial(self) -> bool:
-        """Whether the value may mislead beside others: much of the step was not observed."""
+        """Whether too little of the step was observed for a comparable value."""
         return self.observed_share < base.WHOLE_SHARE
 
 
@@ -161,7 +161,7 @@ class ServerStatistics(FiguresPart, _IdentityPart):
 
 
 NamedServer = base.ServerPart | base.ServerName | ServerStatistics
-"""A server of any document."""
+"""A server in any document."""
 
 
 class _Statistics(base.CountsDocument, RowDocument):
@@ -194,7 +194,7 @@ class _Statistics(base.CountsDocument, RowDocument):
     servers: tuple[ServerStatistics, ...]
 
     def to_rows(self) -> Rows:
-        """Return a row for each server, with columns for what was asked for."""
+        """Return a row for each server, with columns for the requested statistics."""
         columns = [*derive_columns(_IdentityPart), *derive_columns(base.ChangePart, "change")]
         if self.until_last_seen:
             columns.append(Column("windowFrom", "instant", ("window", "from_")))
@@ -523,7 +523,7 @@ class Distribution(base.CountsDocument, RowDocument):
 
 
 class StepRun(base.Part):
-    """Successive steps of equal length, from an instant on."""
+    """Successive steps of equal length, starting at a time."""
 
     from_: base.Instant
     seconds: int

@@ -34,7 +34,7 @@ class RulePart(base.Part, Generic[_Evidence, _Threshold]):
 
 
 class FlatLineEvidence(base.Part):
-    """The longest run of equal counts above 0: its length, its count, and its first and last."""
+    """The longest run of equal counts above 0: its length, count, first and last time."""
 
     longest_run: int
     players: int
@@ -43,7 +43,7 @@ class FlatLineEvidence(base.Part):
 
 
 class FlatLineThreshold(base.Part):
-    """The fewest observations of a suspect run, and the hours that it lasts, for its count."""
+    """The minimum observations and hours of a suspect run, for its count."""
 
     longest_run: int
     hours: int
@@ -76,7 +76,7 @@ class FloorRule(RulePart[FloorEvidence, FloorThreshold]):
 
 
 class JitterEvidence(base.Part):
-    """The lag-1 correlation of the differences, of which there are `pairs` successive pairs."""
+    """The lag-1 correlation of the differences. `pairs` is the number of successive pairs."""
 
     correlation: float
     pairs: int
@@ -116,7 +116,7 @@ class MissingValuesEvidence(base.Part):
 
 
 class MissingValuesThreshold(base.Part):
-    """The lowest suspect values, all of which are needed."""
+    """The lowest suspect values, all of which must be reached."""
 
     share: float
     holes: int
@@ -180,7 +180,7 @@ class DailyCycleRule(RulePart[DailyCycleEvidence, DailyCycleThreshold]):
 
 
 class MaximumEvidence(base.Part):
-    """The observations above the maximum of the record; the instants are None without any."""
+    """The observations above the maximum in the record. The times are None if there are none."""
 
     observations: int
     maximum_players: int
@@ -190,7 +190,7 @@ class MaximumEvidence(base.Part):
 
 
 class MaximumThreshold(base.Part):
-    """The fewest observations that are suspect."""
+    """The minimum number of observations that is suspect."""
 
     observations: int
 

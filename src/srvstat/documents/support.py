@@ -57,7 +57,7 @@ class StoredRequest(base.Part):
 
 
 class StoredResponse(base.Part):
-    """The answer. `body` is None for HEAD."""
+    """The response. `body` is None for HEAD."""
 
     status: Status
     body: str | None
@@ -96,7 +96,7 @@ class PlainResponse(StoredResponse):
 
 
 class PlainExchange(base.Part):
-    """An exchange that a person wrote: a line with less than the service records."""
+    """A hand-written exchange, with fewer fields than the service records."""
 
     request: PlainRequest
     response: PlainResponse | None = None
@@ -105,7 +105,7 @@ class PlainExchange(base.Part):
 
 
 class LogEntry(base.Part):
-    """A line of the service's log, whose other fields do not matter to an answer."""
+    """A line of the service's log. Other fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
     time: base.GivenInstant
@@ -117,7 +117,7 @@ class LogEntry(base.Part):
 
 
 class HarPart(base.Part):
-    """A part of an entry of a HAR file, which may have other members, too."""
+    """A part of a HAR entry, which may have additional members."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -183,14 +183,14 @@ class ExplainedObservation(base.Part):
 
 
 class RankedValue(base.Part):
-    """A value and its rank in ascending order; ranks count from 1."""
+    """A value and its rank in ascending order, counted from 1."""
 
     rank: int
     players: int
 
 
 class ExtremeValue(base.Part):
-    """The highest or lowest value, and the instant of the first observation that has it."""
+    """The highest or lowest value, and the time of the first observation with it."""
 
     players: int
     first_at: base.Instant
@@ -301,21 +301,21 @@ class Difference(base.Part):
 
 
 class Answer(base.Part):
-    """An answer of the API; a HEAD request has no body."""
+    """A response of the API. A HEAD request has no body."""
 
     status: int
     body: Any
 
 
 class ReferencedServers(base.Part):
-    """The servers that a valid request names, such as `cfxId:abc123`, and the range it gets."""
+    """The servers in a valid request, such as `cfxId:abc123`, and its range."""
 
     servers: tuple[str, ...]
     range: Range | None
 
 
 class Interval(base.Part):
-    """Instants from `from` to `to`, both inclusive."""
+    """The times from `from` to `to`, both inclusive."""
 
     from_: base.Instant
     to: base.Instant
@@ -336,7 +336,7 @@ def find_nearest(intervals: Sequence[Interval], at: int) -> tuple[Interval, int]
 
 
 class ServerIntervals(base.Part):
-    """When the recorded result of one server was true."""
+    """The times at which one server's recorded result was correct."""
 
     server_id: str
     true_during: tuple[Interval, ...]
@@ -421,7 +421,7 @@ FIGURES = ("samples", "average", "median", "peak", "lowest", "growth", "percenta
 
 
 class Figure(base.Part):
-    """A figure, such as `median`, and its value; None without an observation.
+    """A statistic, such as `median`, and its value, or None if there are no observations.
 
     A wanted value may differ by at most `tolerance`.
     """
@@ -440,7 +440,7 @@ class Figure(base.Part):
 
 
 class Miss(base.Part):
-    """The interval in which the fewest figures differed, and by the least, and what they were."""
+    """The closest match: its interval and its values."""
 
     from_: base.Instant
     to: base.Instant
@@ -460,9 +460,10 @@ class DatedServer(base.Part):
 
 
 class When(base.SnapshotDocument):
-    """When statistics were true.
+    """The times at which statistics were correct.
 
-    Times are those of each server, and of all servers at once.
+    - `servers`: the times of each server.
+    - `true_during`: the times at which the statistics of all servers were correct at once.
     """
 
     document: Literal["when"] = "when"
@@ -485,7 +486,7 @@ class ChangedServer(base.Part):
 
 
 class ServerChanges(base.Part):
-    """The ids of added and removed servers, and the changed ones, each ordered by id."""
+    """The ids of added and removed servers, and the changed servers, each ordered by id."""
 
     added: tuple[str, ...]
     removed: tuple[str, ...]

@@ -44,7 +44,7 @@ def describe_silence(last_observed_at: int | None, as_of: int, *, hold: bool) ->
 # First and last counts, changes and trends.
 
 Server = analysis.ServerStatistics | analysis.ServerGrowth
-"""A server of a table that has changes."""
+"""A server in a table with changes."""
 
 _LEAST_COUNT_BASE = 10
 """The minimum first count (players) for showing a percentage."""
@@ -271,7 +271,7 @@ _UNITS = {"m": "minute", "h": "hour", "d": "day"}
 
 
 def describe_step(name: str) -> str:
-    """Return a step in words: `a day` for `day` and `1d`, `6 hours` for `6h`."""
+    """Describe a step: `a day` for `day` and `1d`, `6 hours` for `6h`."""
     number, unit = name[:-1], _UNITS.get(name[-1], "")
     if not number.isdecimal():
         number, unit = "1", name

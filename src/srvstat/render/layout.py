@@ -95,7 +95,7 @@ def build_title(title: str) -> Text:
 
 
 def build_rest(count: int, noun: str, plural: str | None = None) -> list[Text]:
-    """Return a line about the items that a table leaves out, if there are any."""
+    """Return a line about the items that a table omits, if any."""
     more = format_count(count, noun, plural)
     return [Text(f"and {more}; --json lists all")] if count > 0 else []
 

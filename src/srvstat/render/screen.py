@@ -172,5 +172,8 @@ def start_table(
 
 @singledispatch
 def render_table(document: object, _screen: Screen) -> str:
-    """Render a document that has a table for a screen; `tables` has the functions by type."""
+    """Render a document as a table for a screen.
+
+    The package `tables` registers the functions by type.
+    """
     raise TypeError(type(document))

@@ -223,7 +223,8 @@ def _iter_shapes(columns: Sequence[Column], rows: Numbers) -> Iterator[_Shape]:
 
 def _join_digits(digits: Words) -> Numbers:
     """Return the numbers whose digits are the bytes of words."""
-    # Two neighbours become a number of two digits, then two of these one of four, and so on.
+    # Combine neighbouring digits into two-digit numbers, then these into four-digit numbers, and so
+    # on.
     digits = digits * np.uint64(10 << 8 | 1)
     digits = ((digits >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)) * np.uint64(100 << 16 | 1)
     digits = (digits >> np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)
@@ -252,7 +253,7 @@ def parse_times(columns: Sequence[Column], mapping: ColumnMapping) -> Numbers:
 
 
 def _parse_numbers(column: Column, mapping: ColumnMapping) -> Numbers:
-    """Return the instants of numbers, MALFORMED for what may be no number or no instant."""
+    """Return the instants of plain numbers, or MALFORMED for other texts and unlikely instants."""
     numbers, unit = column.parse_digits(), mapping.time_unit
     if unit is None:
         most = LATEST if mapping.is_strict else 10 ** (_COMPACT_DIGITS - 1) - 1
@@ -270,7 +271,7 @@ def _parse_numbers(column: Column, mapping: ColumnMapping) -> Numbers:
 
 
 def _read_times(shape: _Shape, form: values.TimeForm, mapping: ColumnMapping) -> Numbers:
-    """Return the instants of texts of a shape, negative where malformed."""
+    """Return the instants of the texts of a shape, negative where malformed."""
 
     def read(part: str, default: int = 0) -> Numbers:
         span = form.spans.get(part)
@@ -331,7 +332,7 @@ def parse_counts(column: Column, mapping: ColumnMapping) -> Numbers:
 
 
 def _parse_alone(columns: Sequence[Column], parsed: Numbers, parse: Callable[[str], int]) -> None:
-    """Parse the texts of malformed values one by one, and those that are equal only once."""
+    """Parse each distinct malformed text with the scalar parser, and fill in the results."""
     rows = np.flatnonzero(parsed == MALFORMED)
     if not len(rows):
         return

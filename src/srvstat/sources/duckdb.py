@@ -41,7 +41,7 @@ def read(source: Source) -> Iterator[Batch]:
         query = _check_query(source, connection)
         names = fold_names(source.mapping, connection.sql(query).columns)
         wanted = check_columns(source, names)
-        # DuckDB ignores capitals, and keeps those of a table.
+        # DuckDB matches names case-insensitively, but returns them as the table spells them.
         quoted = map(quote_identifier, wanted)
         chosen = ", ".join(f"{name} AS {name}" for name in quoted)
         rows = connection.sql(f"SELECT {chosen} FROM ({query}\n) AS rows")  # noqa: S608 - the user's own query

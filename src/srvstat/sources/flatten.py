@@ -270,7 +270,7 @@ def _list_columns(value: Mapping[str, Any]) -> _Columns | None:
 def _list_steps(
     value: Mapping[str, Any], lists: dict[str, Sequence[Any]], start: str, step: str
 ) -> _Columns | None:
-    """Return the rows of counts in equal steps from a start."""
+    """Return the rows of counts at equal steps from a start time."""
     counts = {
         key: each
         for key, each in lists.items()

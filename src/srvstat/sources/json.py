@@ -115,12 +115,12 @@ def read_first_values(source: Source) -> tuple[list[Any], bool]:
 
 
 def _read_lines(source: Source, block: TextBlock, regular: "_Regular", rows: "_Rows") -> Batch:
-    """Read the lines of a block; one that is malformed costs only itself."""
+    """Read the lines of a block. A malformed line affects only itself."""
     is_strict = source.mapping.is_strict
     table = regular.parse(_end_lines(block))
     if table is not None:
         batch = convert_table(source, rows.complete(_number_rows(table, block.first_line)))
-        if not (is_strict and batch.rejects):  # these have the lines as they are written
+        if not (is_strict and batch.rejects):  # rejects must quote the lines as written
             return batch
     decode = _read_own_object if is_strict else _get_decoder(source.mapping)
     values, rejects = _decode_lines(block.split_lines(), decode)
@@ -222,9 +222,9 @@ def _decode_lines(
 
 
 def _read_own_object(text: str) -> flatten.Row:
-    """Return a row of our own form.
+    """Parse a row of our own form.
 
-    Raises RowError.
+    Raises RowError if the row is malformed.
     """
     value = _decode(text, None)
     if not isinstance(value, dict) or value.keys() != set(STRICT.names):

@@ -209,9 +209,9 @@ class Source:
                 yield chunk
 
     def read_text(self) -> Iterator[str]:
-        """Read the text, decompressed, in chunks of any length.
+        """Read the decompressed text, in chunks of any length.
 
-        Raises EncodingError, and SourceError as `read_chunks` does.
+        Raises EncodingError if the text is not UTF-8, and SourceError as `read_chunks` does.
         """
         try:
             yield from codecs.iterdecode(self.read_chunks(), "utf-8-sig")
@@ -301,9 +301,9 @@ class _Zstd(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer with decompressed bytes, at least one; return 0 at the end.
+        """Fill a buffer with at least one decompressed byte. Return 0 at the end.
 
-        Raises the errors of gzip: EOFError for data that is cut off, zlib.error for damaged data.
+        Raises gzip's errors: EOFError if the data is cut off, zlib.error if the data is damaged.
         """
         while not self._text:
             # A compressed frame of 1024 bytes decompresses to at most 32 MiB.

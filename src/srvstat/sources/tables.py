@@ -76,7 +76,7 @@ def convert_table(source: Source, table: Table, rejects: Sequence[Reject] = ()) 
     mapping = source.mapping
     find_columns(source, table.names)
     if mapping.is_strict and source.kind not in TEXT_KINDS and mapping.time_unit is None:
-        mapping = ColumnMapping()  # only text can have other forms than its own
+        mapping = ColumnMapping()  # only text formats have strict forms
     by_name = dict(zip(table.names, table.columns, strict=True))
     at = mapping.find_times(table.names)
     servers = list_servers(mapping, table.names) if mapping.is_wide else [mapping.players]
@@ -118,7 +118,7 @@ def convert_table(source: Source, table: Table, rejects: Sequence[Reject] = ()) 
 def _number_servers(
     source: Source, mapping: ColumnMapping, by_name: Mapping[str, Sequence[str]], counts: Numbers
 ) -> tuple[Sequence[str], Numbers]:
-    """Return names of servers, and the code of the server of each count; negative if malformed."""
+    """Return server names, and each count's index among them; negative if malformed."""
     if mapping.is_wide:
         servers = list_servers(mapping, [*by_name])
         return servers, np.broadcast_to(np.arange(len(servers)), counts.shape)

@@ -1,7 +1,7 @@
 """Read calls of requests, httpx and fetch, and commands of PowerShell, without running them.
 
-Python's parser reads all calls: an object of JavaScript looks like a dictionary. A variable has the
-value that the text assigns to it above the call, unless something else may have changed it; any
+Python's parser reads all calls, because a JavaScript object looks like a dictionary. A variable has
+the value that the text above the call assigns to it, unless something else may have changed it. Any
 other expression is a `VARIABLE`.
 """
 
@@ -17,12 +17,12 @@ from srvstat.support.commands import VARIABLE
 from srvstat.support.recordings import Unreadable, UnreadableError
 
 _MAX_COST = 1 << 28
-"""Characters that may be searched and read for variables, which may name each other many times."""
+"""The budget for resolving variables, in characters. Variables may refer to each other often."""
 # A line that continues a call has keyword arguments, which are written without spaces.
 _LINE = r"(?:(?<![(,]\n)^|^(?=[^\n=]{0,99}[ \t]=))[ \t]*+"
 _DECLARED = r"(?:export[ \t]+)?(?:(?:const|let|var)[ \t]+)?"
 _ASSIGNMENT = rf"{_LINE}{_DECLARED}(?P<name>NAME)(?:[ \t]*+:[^\n=]++)?[ \t]*+=(?!=)\s*"
-"""The one form of an assignment whose value is read."""
+"""Matches an assignment whose value is used."""
 _CHANGE = rf"""(?mx)
     (?<![\w.])NAME\b (?:\.\w++|\[[^\]\n]{{0,99}}\])*? (?:
         \.(?:append|clear|delete|extend|insert|pop\w*|push|remove|set\w*|update)\(
@@ -33,7 +33,7 @@ _CHANGE = rf"""(?mx)
     | [;:)}}{{=][ \t]*+{_DECLARED}NAME[ \t]*+=(?![=>])
     | {_LINE}\(?[^\n="'()]{{0,99}}?(?<![\w.])NAME\b[^\n="'()]{{0,99}}\)?[ \t]*(?<![<>!])=(?!=)
 """
-"""What else can change a variable: operators, items, methods, parameters, loops and tuples."""
+"""Matches other changes of a variable: operators, items, methods, parameters, loops and tuples."""
 _PIECE = re.compile(
     r'''(?P<text>("""|\'\'\')(?:(?!\2)[^\\]|\\.)*+\2|"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+')'''
     r"""|\#[^\n]*|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<end>[\n;])|(?P<unclosed>["'`])""",
@@ -52,9 +52,9 @@ _ARGUMENT = re.compile(
     rf"({_STRING}|{_TABLE}|[^\s`'\"@()-][^\s`'\"@()]*))",
     re.DOTALL,
 )
-"""The name of a parameter, or a value."""
+"""Matches the name of a parameter, or a value."""
 _POWERSHELL_PARAMETERS = read_package_file("support/powershell_parameters.txt").decode()
-"""The names of parameters; those with `=` have a value."""
+"""The names of PowerShell parameters. A parameter with `=` takes a value."""
 _PAIR = re.compile(rf"({_STRING}|(?<![\w-])[\w-]++)\s*+=\s*+({_STRING}|[^\s;}}]+)", re.DOTALL)
 _ESCAPE = re.compile(
     r"""`(.)|"(")|\$\(\[char\]([0-9]{1,5})\)|\$(?:\w[\w:]*|[({][^)}]*[)}])""", re.DOTALL
@@ -86,7 +86,7 @@ class Scope:
             return VARIABLE
         start = found[-1].end()
         end = _find_end(self._text, start, is_call=False)
-        self._left -= 16 * (before - end)  # looking for changes takes longer
+        self._left -= 16 * (before - end)  # searching for changes takes longer
         is_inner = self._measure_indent(found[-1].start("name")) > self._measure_indent(before)
         change = re.compile(_CHANGE.replace("NAME", name))
         if is_inner or change.search(self._text, end, before):
@@ -94,7 +94,7 @@ class Scope:
         return self.evaluate(_parse(self._text[start:end]), start)
 
     def _measure_indent(self, at: int) -> int:
-        """Return the indentation of a line: an inner block may not have run."""
+        """Return the indentation of a line, because an inner block may not have run."""
         line = self._text[self._text.rfind("\n", 0, at) + 1 : at]
         return len(line) - len(line.lstrip())
 
@@ -188,7 +188,7 @@ def read_powershell(place: str, text: str, at: int) -> commands.Found:
 
 
 def _read_parameters(words: str) -> dict[str, str]:
-    """Return the values of parameters, whose names can be cut. Raises UnreadableError."""
+    """Return the values of parameters, whose names may be abbreviated. Raises UnreadableError."""
     given: dict[str, str] = {}
     name = "uri"
     for short, colon, value in _ARGUMENT.findall(words)[1:]:

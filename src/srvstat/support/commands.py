@@ -56,8 +56,9 @@ _ANSI_LETTERS = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", stri
 _NOT_CLOSED = "a quote is not closed"
 _NOT_PLAIN = "a substitution, a backtick or a bracket outside quotes; write or quote its value"
 
-# cmd.exe replaces %ID% if that variable is set; otherwise the text stays. In a URL, %C3%A9 is an
-# encoded letter, and its %C3% no variable: two hexadecimal digits follow both percent signs.
+# cmd.exe replaces %ID% if the variable is set; otherwise the text remains. In a URL, %C3%A9 is an
+# encoded letter, and %C3% in it is not a variable: two hexadecimal digits follow both percent
+# signs.
 _CMD_VARIABLE = r"(?ai:%(?:(?![0-9a-f]{2})[a-z_]\w*%|[a-z_]\w*%(?![0-9a-f]{2})))"
 # A line is for cmd.exe if it contains ^", ends in ^, or contains a %VARIABLE% and no apostrophe,
 # backtick or dollar sign, which suggest a POSIX shell, as in $(date +%Y%m%d).

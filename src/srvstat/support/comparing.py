@@ -43,7 +43,7 @@ def compare_bodies(
         )
         wire.encode(theirs)
     except (wire.JsonError, UnicodeEncodeError, RecursionError):
-        # Ours has no lone surrogates either, and is never nested that deeply.
+        # Our body has no lone surrogates, and is never nested that deeply.
         return [_build_difference("", *texts)]
     found = find_differences(theirs, ours, tolerance)
     if found or find_differences(theirs, ours):  # within the tolerance
@@ -144,7 +144,7 @@ def _build_difference(pointer: str, recorded: Any, recomputed: Any, **more: Any)
 
 
 def _shorten(value: Any, longest_text: int) -> Any:
-    """Return a value, or the beginning of its text if that is too long."""
+    """Return a value, or the beginning of its text if the text is too long."""
     text, longest = value, longest_text
     if isinstance(value, EncodedJson):
         text, longest = value.text, _MAX_VALUE

@@ -112,10 +112,7 @@ def _find_pairs(files: _Files, references: Sequence[ServerReference]) -> list[_P
 
 
 def _find_server(file: Snapshot, reference: ServerReference) -> ServerRow | None:
-    """Return a server; None for an unknown one.
-
-    Raises NotInBundleError.
-    """
+    """Return a server, or None if it is unknown. Raises NotInBundleError if a bundle lacks it."""
     with suppress(operations.UnknownServerError):
         return operations.resolve_servers(file, [reference])[0]
     return None

@@ -301,7 +301,7 @@ def _parse_yaml(text: bytes) -> Any:
     import yaml  # noqa: PLC0415 - optional
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # as above
-        """A loader of text, null and short integers: without merge keys, whose size can double."""
+        """A loader for text, null and short integers, without merge keys that can double."""
 
         yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 

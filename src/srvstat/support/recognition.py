@@ -18,15 +18,15 @@ from srvstat.support import pasted, recordings
 from srvstat.support.recordings import Exchanges, ReadFile, Unreadable, read_har
 
 Reader = Callable[[str, Iterator[bytes]], Exchanges]
-"""Reads the exchanges of an input, given its title for places, and its bytes in chunks."""
+"""Reads the exchanges of an input. Its arguments are the title for places, and chunks of bytes."""
 
 _Count = Callable[[bytes], bytes]
-"""Counts what was unpacked from an input, and returns it. Raises SourceError for too much."""
+"""Counts unpacked bytes of an input, and returns them. Raises SourceError if they are too many."""
 
 _CHUNK_BYTES = 1 << 16
 MAX_ARCHIVE_BYTES = 1 << 28
 MAX_UNPACKED_BYTES = 1 << 30
-"""Of all files of an archive, or of a text in gzip."""
+"""The maximum unpacked size of an archive or gzip file."""
 _MAX_START_BYTES = 1 << 10
 """The maximum white space before JSON. An input with more is not taken for JSON."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -92,7 +92,7 @@ def read_recording(name: str) -> Exchanges:
 
 
 def _read_member(title: str, archive: zipfile.ZipFile, member: str, count: _Count) -> Exchanges:
-    """Read a file of an archive, which may have other files, too."""
+    """Read a member of an archive, which may contain other files."""
     place = f"{title}/{format_title(member)}"
 
     def read_file(name: str) -> bytes:
@@ -103,7 +103,7 @@ def _read_member(title: str, archive: zipfile.ZipFile, member: str, count: _Coun
         with archive.open(member) as file:
             yield from _read(place, member, file, count, read_file)
     except SourceError as error:
-        if not error.reason.startswith(place):  # it is about the whole archive
+        if not error.reason.startswith(place):  # the error concerns the whole archive
             raise
         yield Unreadable(place, error.reason.removeprefix(f"{place}: "))
     except (RuntimeError, NotImplementedError):

@@ -82,7 +82,7 @@ class Unreadable(NamedTuple):
 
 Exchanges = Iterator[Exchange | Unreadable]
 ReadFile = Callable[[str], bytes]
-"""Returns the content of another file of the same archive."""
+"""Returns the content of another file in the same archive."""
 
 
 class UnreadableError(ValueError):
@@ -144,7 +144,7 @@ _MESSAGES = {"dict_type": "must be an object", "bool_type": "must be true or fal
 
 
 def read_ndjson(title: str, chunks: Iterator[bytes]) -> Exchanges:
-    """Read the exchanges of NDJSON text, one a line; empty lines are skipped."""
+    """Read the exchanges of NDJSON text, one per line. Empty lines are skipped."""
     for number, line in enumerate(split_lines(chunks, MAX_LINE_BYTES), 1):
         if not line.strip():
             continue

@@ -380,7 +380,7 @@ class _Replayer:
         return findings
 
     def _explain(self, request: Request, at: int) -> documents.Explanation | None:
-        """Explain an answer; None as of a time before a bundle, at which Get Server has one."""
+        """Explain a response. Returns None for Get Server as of a time before the bundle."""
         from srvstat.support.explain import explain  # noqa: PLC0415 - see _search
 
         try:

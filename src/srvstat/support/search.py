@@ -146,11 +146,12 @@ def _date_figures(
     wanted: Sequence[documents.Figure],
     searched: Instants,
 ) -> documents.DatedServer:
-    """Find when the wanted figures of a server were true, which was never without any.
+    """Find the times at which the wanted statistics of a server were correct.
 
-    The intervals of `true_during` are maximal. `searched` was limited by `limit_search`.
+    The intervals of `true_during` are maximal. They are empty without wanted statistics.
+    `searched` must be limited by `limit_search`.
 
-    Raises SnapshotError.
+    Raises SnapshotError if data are damaged.
     """
     found: list[Instants] = []
     nearest, least = None, (len(wanted) + 1, 0.0)
@@ -230,11 +231,11 @@ class _SlidingWindow:
 
 
 _MEMBERS = ("sampleCount", "averagePlayers", "medianPlayers", "peakPlayers", "lowestPlayers")
-"""The members of a result that are the first FIGURES; the others are in its growth."""
+"""The members of a result that are the first FIGURES. The last FIGURES are in its growth."""
 
 
 def _read_figures(recorded: Result, tolerance: Decimal) -> list[documents.Figure]:
-    """Return the figures of a decoded ServerResult, none if one is not a number or null."""
+    """Return the statistics of a decoded ServerResult, or none unless all are numbers or null."""
     growth = recorded.get("growth") if recorded else None
     if not recorded or not isinstance(growth, Mapping):
         return []

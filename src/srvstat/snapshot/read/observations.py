@@ -201,9 +201,9 @@ class WindowFigures:
     def has_uneven_intervals(self) -> bool:
         """Whether gaps or irregular polling change the mean by more than 1 percent.
 
-        Compares the mean weighted by durations with the plain mean and with the one for regular
-        polling. There the last of at least two observations can also be shorter than the usual
-        interval, because the window ends: that alone can change the mean much.
+        Compares the time-weighted mean with the plain mean and with the mean for regular polling.
+        Even with regular polling, the end of the window can shorten the last of at least two
+        observations, which alone can change the mean considerably.
         """
         count, total, regular = self.count, self.total, int(2 * (self.usual_interval or 0))
         last, last_players = min(int(self.durations[-1]), regular), self.last or 0
