@@ -41,7 +41,7 @@ _Rows = Iterable[tuple[Any, ...]]
 def parse_steps(
     step: str | None, aggregate: str | None, *, is_sum: bool, is_chart: bool | None = None
 ) -> tuple[Step | None, documents.Aggregate]:
-    """Return the step of a history, None for observations, and what represents each step.
+    """Return the step of a history, or None for raw observations, and the aggregate.
 
     The default aggregate is the mean. A chart always has steps; `is_chart` is None if the command
     has no charts.
@@ -60,7 +60,7 @@ def parse_steps(
 
 
 def read_history(question: Question) -> documents.History:
-    """Return the observations in a window, one server after the other.
+    """Return the observations in a window, server by server.
 
     Iterating over the rows raises SnapshotError if data are damaged.
     """
@@ -78,7 +78,7 @@ def read_history(question: Question) -> documents.History:
 def aggregate_history(
     question: Question, steps: Steps, aggregate: documents.Aggregate = "mean"
 ) -> documents.History:
-    """Return an aggregate of each step, one server after the other.
+    """Return an aggregate of each step, server by server.
 
     Steps of a total have the number of servers in place of an id. Steps without observations have
     no players.
@@ -244,7 +244,7 @@ _SERVERS_PER_TABLE = 8
 def describe_observations(
     question: Question, query: documents.HistoryQuery
 ) -> Iterator[documents.HistoryPart]:
-    """Yield the query, a table of the observations of each server, and notes on all of them.
+    """Yield the query, a table of observations for each server, and notes on all tables.
 
     Raises SnapshotError if data are damaged.
     """
@@ -277,7 +277,7 @@ def _list_shown(count: int) -> tuple[range, range]:
 def describe_steps(
     question: Question, steps: Steps, query: documents.HistoryQuery
 ) -> Iterator[documents.HistoryPart]:
-    """Yield the query, tables of steps, each of some servers, and notes on all of them.
+    """Yield the query, tables of steps for groups of servers, and notes on all tables.
 
     Raises SnapshotError if data are damaged.
     """
@@ -310,7 +310,7 @@ def _list_lines(
 def describe_cells(
     snapshot: Snapshot, series: Series, figures: WindowFigures, steps: Steps
 ) -> tuple[documents.StepCell, ...]:
-    """Return the average of each step of a server, and as its observations its weight.
+    """Return the average of each step of a server. The cell's observations are its weight.
 
     Raises SnapshotError if data are damaged.
     """
@@ -330,7 +330,7 @@ _FEW_OBSERVATIONS = 10
 def compute_step_chart(
     question: Question, query: documents.HistoryQuery, step: Step | None, most: int
 ) -> documents.StepTable:
-    """Return all steps of a window, at most `most`; by default the shortest step that suits.
+    """Return all steps of a window, at most `most`; by default the shortest suitable step.
 
     The default step is at least two polling intervals of each server that has more than a few
     observations.

@@ -21,11 +21,14 @@ Completion = Literal["identifier", "plan", "games", "regions", "tags"]
 class Parameter:
     """The syntax and description of a parameter.
 
-    `metavar` replaces its value in help; by default, its choices do. `names` are the names of its
-    option, by default the name of the field; help shows only the first long one, and the others
-    are accepted until 2.0. `completes` are values for a shell, or where it finds them. A number is
-    at least `least` and at most `most`. An argument has no option. Help omits a hidden one. An
-    environment variable can't set one whose values may have spaces.
+    - `metavar`: the name of its value in help; defaults to its choices.
+    - `names`: the names of its option; defaults to the field's name. Help shows only the first long
+      name; the others are accepted until 2.0.
+    - `completes`: values for shell completion, or their source.
+    - `least`, `most`: the limits of a number.
+    - `is_argument`: a positional argument.
+    - `is_hidden`: omitted from help.
+    - `has_spaces`: values may contain spaces, so no environment variable sets the option.
     """
 
     help: str

@@ -94,7 +94,7 @@ def describe_listed(snapshot: Snapshot, server: ServerRow) -> ListedServer:
 
 
 def _compute_figures(snapshot: Snapshot, server: ServerRow) -> observations.WindowFigures:
-    """Return the figures of all observations of a server, up to the as-of time.
+    """Return the statistics of all observations of a server, up to the as-of time.
 
     Raises SnapshotError if data are damaged.
     """

@@ -40,7 +40,7 @@ def find_earlier(snapshot: Snapshot, window: Window) -> list[Window]:
 def compare_with_earlier(
     snapshot: Snapshot, server: Series, window: Window, earlier: Sequence[Window]
 ) -> tuple[observations.WindowFigures, observations.WindowFigures | None, ChangePart | None]:
-    """Return the figures in a window and in earlier ones together, and how the average changed.
+    """Return the statistics of a window and of earlier windows together, and the change of average.
 
     Growth compares two moments, so it mostly shows the time of day. The change of the average does
     not depend on it. It is None if either has too little data.

@@ -165,7 +165,7 @@ NamedServer = base.ServerPart | base.ServerName | ServerStatistics
 
 
 class _Statistics(base.CountsDocument, RowDocument):
-    """`previous_window` is None unless its figures were asked for, and if each server has its own.
+    """Statistics of servers in a window, and how to show them.
 
     - `time_zone`: the time zone of the query. Tables show times in it.
     - `previous_window`: the window compared with, if its statistics were requested and all servers
@@ -297,7 +297,7 @@ class RemainingPart:
 
 
 class ServerGrowth(base.ServerPart):
-    """One server; `growth` is that over the window, `previous_growth` that in the window before.
+    """The growth of one server.
 
     - `change`, `coverage`, `previous_coverage`, `first_players`, `last_players`: as in the document
       `stats`.
@@ -388,7 +388,7 @@ def has_known_hours(cells: Sequence[HourCellPart]) -> bool:
 
 
 class ServerPeakHours(base.ServerPart):
-    """One server; `cells` are in the order of time, from Monday or 0:00.
+    """The hours of one server.
 
     - `busiest`, `quietest`: the cells with the greatest and the least average, the earliest of
       equal ones; None if no cell has an average.
@@ -457,7 +457,7 @@ class EventPart:
 
 
 class Events(base.CountsDocument, RowDocument):
-    """What was unusual, newest first.
+    """The unusual events, newest first.
 
     Events describe numbers. They say nothing about causes, and they are not probabilities.
     `servers` are the servers of a total.
@@ -479,7 +479,7 @@ class Events(base.CountsDocument, RowDocument):
 
 
 class ServerDistribution(base.ServerPart):
-    """One server; `counts` has the number of observations of each bin.
+    """The distribution of one server.
 
     - `lower_quartile`, `upper_quartile`: Hyndman-Fan type 2.
     - `counts`: the number of observations in each bin; with `hold`, milliseconds.
@@ -497,7 +497,7 @@ class ServerDistribution(base.ServerPart):
 
 
 class Distribution(base.CountsDocument, RowDocument):
-    """How often servers had how many players.
+    """The distribution of player counts.
 
     All servers have the same bins. Bin `i` contains the counts from `first_players + i *
     bin_players` up to, but not including, the start of the next bin.
@@ -531,7 +531,7 @@ class StepRun(base.Part):
 
 
 class ServerTimeline(base.ServerPart):
-    """One server; each array has a value for each step, and None for one without observations.
+    """One server over time. Each array has one value per step, or None for an empty step.
 
     - `observed_shares`: the shares of the steps' calendar lengths that observations cover. An
       observation lasts until the next one, at most three polling intervals. A step with a share

@@ -154,7 +154,7 @@ class StepChangeRule(RulePart[StepChangeEvidence, StepChangeThreshold]):
 
 
 class DailyCycleEvidence(base.Part):
-    """The lowest and the highest median of an hour of the day, and the first hour that has it.
+    """The lowest and the highest hourly median, and the first hour with each.
 
     `share` is their difference divided by `typical_players`, the median of all 24 medians.
     """

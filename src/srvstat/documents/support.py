@@ -16,7 +16,7 @@ Status = Annotated[int, Field(ge=100, le=599)]
 
 
 class PlanPermissions(base.Part):
-    """What one plan allows, and its number of keys.
+    """The permissions of one plan, and its number of keys.
 
     `requests_per_minute` is None if there is no limit.
     """
@@ -204,7 +204,7 @@ class GrowthOperands(base.Part):
 
 
 class ServerExplanation(base.ServerPart):
-    """The operands of one server's figures. Values that need an observation are None without one.
+    """The operands of one server's statistics; None where undefined.
 
     - `current_is_fallback`: whether the record had no current count, so that `last_in_snapshot`
       provides it, or 0.
@@ -248,7 +248,7 @@ class ServerExplanation(base.ServerPart):
 
 
 class BuildCounts(base.Part):
-    """The rows that the build did not keep: repeated, conflicting and malformed ones.
+    """The rows that the build did not keep: repeated, conflicting and malformed rows.
 
     A snapshot does not count skipped rows, of unknown servers or later than its as-of time.
     """
@@ -284,7 +284,7 @@ DifferenceClass = Literal["value", "text", "current", "notComparable"]
 
 
 class Difference(base.Part):
-    """A difference between the recorded and the recomputed answer.
+    """A difference between the recorded and the recomputed response.
 
     - `pointer`: a JSON Pointer (RFC 6901) into the body; `/status` means the status.
     - `class`: `value`; `text` if both are the same JSON value as different text; `current` for a
@@ -448,7 +448,7 @@ class Miss(base.Part):
 
 
 class DatedServer(base.Part):
-    """The wanted figures of a server, and when all of them were true.
+    """The wanted statistics of a server, and the times at which all of them were correct.
 
     `nearest` is None if there are such times.
     """
@@ -494,7 +494,7 @@ class ServerChanges(base.Part):
 
 
 class ChangedAnswer(base.Part):
-    """A result of Compare Servers that differs; its pointers begin at the server's result.
+    """A result of Compare Servers that differs. Pointers begin at the server's result.
 
     In each difference, `recorded` is from the old snapshot, and `recomputed` from the new one.
     """

@@ -75,7 +75,7 @@ def read(source: Source) -> Iterator[Batch]:
 
 
 def read_sample(source: Source) -> tables.Sample:
-    """Return the first rows of a source, without those that have another number of fields.
+    """Return the first rows of a source, except rows with a different number of fields.
 
     Raises SourceError if the source can't be read.
     """

@@ -120,7 +120,7 @@ def _choose_sheet(source: Source, workbook: calamine.CalamineWorkbook) -> calami
 
 
 def _read_tables(source: Source, sheet: calamine.CalamineSheet) -> Iterator[Table]:
-    """Read the rows of a sheet; their places are the numbers that Excel shows.
+    """Read the rows of a sheet. Their places are Excel's row numbers.
 
     The header is the first row with two values, because a title may precede it.
 

@@ -48,7 +48,7 @@ _STATUS: dict[str, int] = {kind.code: kind.http_status for kind in errors.ApiErr
 
 
 def read_text(title: str, chunks: Iterator[bytes]) -> Exchanges:
-    """Read commands, calls and lines of logs in their order; other lines are skipped.
+    """Read commands, calls and log lines in their order, and skip other lines.
 
     A response below a command or a call belongs to it.
 
@@ -130,7 +130,7 @@ def _decode(title: str, text: bytes) -> dict[str, Any]:
 
 
 def read_json(title: str, chunks: Iterator[bytes]) -> Exchanges:
-    """Read the body of a request of Compare Servers, or of a response.
+    """Read the body of a Compare Servers request, or of a response.
 
     The servers and the range of a response's request are inferred from the response.
 
@@ -162,7 +162,7 @@ def _infer_request(title: str, value: dict[str, Any]) -> Exchange | None:
 
 
 def read_postman(title: str, chunks: Iterator[bytes]) -> Exchanges:
-    """Read the saved responses of a Postman collection, its other requests, or a run of newman.
+    """Read a Postman collection's saved responses and other requests, or a newman run.
 
     Raises SourceError if the text is not valid JSON.
     """
@@ -243,7 +243,7 @@ _MOST_HEADERS = 1_000
 
 
 def read_cassette(title: str, chunks: Iterator[bytes]) -> Exchanges:
-    """Read the interactions of a cassette in YAML or JSON: of VCR.py, Betamax or VCR for Ruby.
+    """Read the interactions of a YAML or JSON cassette, from VCR.py, Betamax or VCR for Ruby.
 
     Raises SourceError if the text is invalid or PyYAML is missing.
     """

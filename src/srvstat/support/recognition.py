@@ -54,7 +54,7 @@ a HAR file.
 
 
 def read_recording(name: str) -> Exchanges:
-    """Read the exchanges of a recording, in their order; `-` is standard input.
+    """Read the exchanges of a recording, in order. `-` is standard input.
 
     Recordings are HAR files, the service's NDJSON, text with commands or calls, Postman
     collections, VCR cassettes, mitmproxy flows, and the JSON of a single request or response. The
@@ -126,7 +126,7 @@ def _read(
 
 
 def _decode(title: str, stream: Any, count: _Count) -> Iterator[bytes]:
-    """Return the bytes of a text in UTF-8, whatever its encoding, decompressed.
+    """Yield the bytes of a text, decompressed and converted to UTF-8.
 
     Raises SourceError if compressed data are damaged.
     """

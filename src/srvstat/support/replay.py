@@ -70,7 +70,7 @@ class NotReproducibleError(Exception):
 
 
 class RecomputedAnswer(NamedTuple):
-    """The answer to a request. `body` is empty for HEAD.
+    """The recomputed response to a request.
 
     - `body`: empty for HEAD.
     - `request`: None if it is invalid.
@@ -84,7 +84,7 @@ class RecomputedAnswer(NamedTuple):
 
 
 class ReplaySettings(NamedTuple):
-    """How to answer and to compare.
+    """How to recompute responses, and how to compare them.
 
     - `at`: a rule, or a time in Unix milliseconds for all exchanges.
     - `within`: a search begins this many milliseconds before the request. It ends an hour after the
