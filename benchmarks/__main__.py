@@ -153,6 +153,10 @@ def _measure(files: FleetFiles, large: FleetFiles, small: FleetFiles) -> dict[st
                 *(loads.csv_mib, "%.0f", "≤", 300, 200),
             ),
             Figure(
+                f"build of {processes.MILLIONS_OF_REPEATS} million repeats of a row: peak MiB",
+                *(processes.measure_repeats(small), "%.0f", "≤", 300, 200),
+            ),
+            Figure(
                 "verify: speed / speed of a loop that hashes each row",
                 loads.verify,
                 "%.2f×",

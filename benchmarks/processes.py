@@ -1,5 +1,6 @@
 """Time whole processes: answers, builds, updates and verifications."""
 
+import gzip
 import os
 import shutil
 import sys
@@ -70,6 +71,8 @@ TEXTS = {
     "array.json": (_LONG, ()),
 }
 """The options that read each shape of text: of srvstat, and of sqlite-utils."""
+
+MILLIONS_OF_REPEATS = 6
 
 _IMPORTS = [sys.executable, "-c", "import typer; from pydantic import BaseModel"]
 
@@ -226,6 +229,22 @@ def measure_hourly_bytes(files: FleetFiles) -> float:
         path = os.path.join(directory, "hourly.db")
         build(path, files, files.recorded_path("parquet", HOURLY))
         return os.path.getsize(path) / count_observations(path)
+
+
+def measure_repeats(small: FleetFiles) -> float:
+    """Return the peak memory, in MiB, of a build from a compressed file that repeats a row."""
+    print_progress(f"building from {MILLIONS_OF_REPEATS} million repeats")
+    with tempfile.TemporaryDirectory(dir=small.directory) as directory:
+        source = os.path.join(directory, "repeats.csv.gz")
+        with gzip.open(source, "wb", compresslevel=1) as file:
+            file.write(b"serverId,observedAt,players\n")
+            for _ in range(100 * MILLIONS_OF_REPEATS):
+                file.write(b"srv-1,2026-03-01T00:00:00Z,5\n" * 10_000)
+        path = os.path.join(directory, "repeats.db")
+        ran = run([*call_without("pandas"), "snapshot", "build", path, source, "--quiet"])
+        if (kept := count_observations(path)) != 1:
+            raise WrongAnswerError(f"repeats: {kept} observations, not 1")
+        return ran.peak_mib
 
 
 def build(

@@ -1,5 +1,6 @@
 """Measure the memory of a build, which must not grow with its input."""
 
+import gzip
 import random
 import subprocess
 import sys
@@ -39,6 +40,29 @@ def write_invalid_rows() -> bytes:
     return csv([("srv-1", AS_OF, 5)]) + b"x\n" * 150_000
 
 
+def write_repeats(path: Path, millions: int) -> None:
+    """Write a compressed file that repeats one row."""
+    header, row = csv([("srv-1", AS_OF, 5)]).splitlines(keepends=True)
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(header)
+        for _ in range(100 * millions):
+            file.write(row * 10_000)
+
+
+# A build would write each conflict to the disk, which takes long.
+STAGE_CONFLICTS = """
+import sqlite3, sys
+import numpy as np
+from srvstat.snapshot.write.intake import Staging
+staged = Staging(sqlite3.connect(""))
+numbers = np.arange(100_000)
+ones = np.ones_like(numbers)
+for start in range(0, int(sys.argv[1]) * 1_000_000, len(numbers)):
+    staged.add(ones, ones, numbers, start + numbers)
+staged.take_series(1, lambda conflicts: None)
+"""
+
+
 def run_measured(directory: Path, *arguments: str) -> float:
     """Run srvstat in another process and return its peak memory in MiB."""
     return run_python_measured(directory, "-m", "srvstat", *arguments)
@@ -67,6 +91,27 @@ def test_a_build_takes_little_memory_for_any_input(
     build = ["snapshot", "build", "out.db", *sources, "--max-rejected", "100%"]
 
     assert run_measured(tmp_path, *build) < MAX_MIB
+
+
+# A million rows are kept in memory.
+MILLIONS = (1, 3)
+MAX_GROWTH_MIB = 60
+
+
+def test_repeated_rows_do_not_fill_the_memory(tmp_path: Path) -> None:
+    peaks = []
+    for millions in MILLIONS:
+        write_repeats(tmp_path / "rows.csv.gz", millions)
+        build = ["snapshot", "build", f"{millions}.db", "rows.csv.gz", "--quiet"]
+        peaks.append(run_measured(tmp_path, *build))
+
+    assert peaks[1] - peaks[0] < MAX_GROWTH_MIB
+
+
+def test_conflicting_rows_do_not_fill_the_memory(tmp_path: Path) -> None:
+    peaks = [run_python_measured(tmp_path, "-c", STAGE_CONFLICTS, str(each)) for each in MILLIONS]
+
+    assert peaks[1] - peaks[0] < MAX_GROWTH_MIB
 
 
 def test_a_draft_is_written_in_pieces(tmp_path: Path) -> None:

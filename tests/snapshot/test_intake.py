@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from conftest import AS_OF, Cli, csv, few_examples
 from srvstat.snapshot.blocks import Observations
 from srvstat.snapshot.write import intake
-from srvstat.snapshot.write.intake import Inputs, Intake, Series, Staging
+from srvstat.snapshot.write.intake import Inputs, Intake, Staging
 from srvstat.snapshot.write.roster import read_roster
 from srvstat.sources import source
 from srvstat.sources.source import Source
@@ -59,9 +59,10 @@ def stage_with_dict(read: Sequence[tuple[int, Observation]], server: int) -> Fou
     return ordered, players_of, repeated - len(ordered), conflicts
 
 
-def convert_to_lists(series: Series) -> Found:
+def take_lists(staged: Staging, server: int, *earlier: Observations) -> Found:
     """Return a comparable series with its conflicts in reading order."""
-    conflicts = [row for part in series.conflicts for row in part.tolist()]
+    conflicts: list[list[int]] = []
+    series = staged.take_series(server, lambda part: conflicts.extend(part.tolist()), *earlier)
     return (
         series.observations.instants.tolist(),
         series.observations.players.tolist(),
@@ -96,16 +97,16 @@ def test_the_first_observation_of_an_instant_is_kept_and_the_others_are_repeats(
             servers, instants, players = np.array(batch).T
             staged.add(servers, instants, players, np.array(places))
             read += zip(places, batch, strict=True)
-        found = {server: staged.take_series(server) for server in (3, 1, 2, 4)}
-        updated = staged.take_series(1, known)
+        found = {server: take_lists(staged, server) for server in (3, 1, 2, 4)}
+        updated = take_lists(staged, 1, known)
         for server in found:
             instants = [at for _, (of, at, _) in read if of == server]
             assert staged.find_first(server) == min(instants, default=None)
 
     for server, series in found.items():
-        assert convert_to_lists(series) == stage_with_dict(read, server)
+        assert series == stage_with_dict(read, server)
     before = [(-1, (1, at, players)) for at, players in earlier.items()]
-    assert convert_to_lists(updated) == stage_with_dict([*before, *read], 1)
+    assert updated == stage_with_dict([*before, *read], 1)
 
 
 class Line(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -26,8 +27,8 @@ _LIMIT = re.compile(
     r"(?P<rows>0|[1-9][0-9]{0,15})|(?P<percent>(0|[1-9][0-9]?|100)(\.[0-9]{1,15})?)%"
 )
 
-Conflicts: TypeAlias = Sequence[Numbers]
-"""Arrays of a server's conflicting rows. Columns: place in the build, time, players, players
+OnConflicts: TypeAlias = Callable[[Numbers], object]
+"""Called with conflicting rows of a server. Columns: place in the build, time, players, players
 kept.
 """
 
@@ -85,18 +86,17 @@ class Rejects:
             (place, reject.reason, reject.text, reject.cut_value(), reject.rows),
         )
 
-    def add_conflicts(self, server_id: str, conflicts: Conflicts) -> None:
+    def add_conflicts(self, server_id: str, conflicts: Numbers) -> None:
         """Add observations that conflict with the kept ones for the same server and time (D16)."""
         reason = "players: an earlier row of this server and time has"
-        for part in conflicts:
-            self.conflicting += len(part)
-            self._connection.executemany(
-                "INSERT INTO rejects VALUES (?, ?, ?, 1, NULL, 1)",
-                (
-                    (place, f"{reason} {kept}", _format_row(server_id, instant, players))
-                    for place, instant, players, kept in map(np.ndarray.tolist, part)
-                ),
-            )
+        self.conflicting += len(conflicts)
+        self._connection.executemany(
+            "INSERT INTO rejects VALUES (?, ?, ?, 1, NULL, 1)",
+            (
+                (place, f"{reason} {kept}", _format_row(server_id, instant, players))
+                for place, instant, players, kept in map(np.ndarray.tolist, conflicts)
+            ),
+        )
 
     def __iter__(self) -> Iterator[PlacedReject]:
         """Yield all rejected rows in the order they were read."""
@@ -160,12 +160,11 @@ class Series(NamedTuple):
     """All observations of one server in ascending order, one for each instant.
 
     If several observations share an instant, the first read is kept. `repeated` counts the others
-    with the same players, and `conflicts` are the others with different players.
+    with the same players. The others with different players are conflicts.
     """
 
     observations: Observations
     repeated: int = 0
-    conflicts: Conflicts = ()
 
 
 class Staging:
@@ -203,7 +202,9 @@ class Staging:
         ((first,),) = self._connection.execute(query)
         return None if first is None else int(first)
 
-    def take_series(self, server: int, earlier: Observations = NOTHING) -> Series:
+    def take_series(
+        self, server: int, on_conflicts: OnConflicts, earlier: Observations = NOTHING
+    ) -> Series:
         """Return all observations of a server. `earlier` ones count as read before them."""
         if self._count:
             self._move_to_disk()
@@ -222,11 +223,11 @@ class Staging:
                     ]
                 )
             )
-            # Merge early, so that repeats do not fill the memory.
+            # Merge early, so that repeats and conflicts do not fill the memory.
             most = max(len(series.observations.instants), MAX_IN_MEMORY)
-            if sum(each.shape[1] for each in waiting) > most:
-                series, waiting = _merge(series, waiting), []
-        return _merge(series, waiting)
+            if sum(each.shape[1] for each in waiting) >= most:
+                series, waiting = _merge(series, waiting, on_conflicts), []
+        return _merge(series, waiting, on_conflicts)
 
     def _select(self, server: int) -> str:
         first = server * _RUNS_PER_SERVER
@@ -264,7 +265,7 @@ def _narrow(numbers: Numbers) -> npt.NDArray[np.unsignedinteger[Any]]:
     return numbers.astype(np.min_scalar_type(numbers.max()))
 
 
-def _merge(series: Series, waiting: Sequence[Numbers]) -> Series:
+def _merge(series: Series, waiting: Sequence[Numbers], on_conflicts: OnConflicts) -> Series:
     """Return a series with additional observations, which were read later."""
     if not waiting:
         return series
@@ -283,10 +284,9 @@ def _merge(series: Series, waiting: Sequence[Numbers]) -> Series:
     found = repeats[is_conflict]
     places = places[order[found] - len(before.instants)]
     columns = (places, instants[found], players[found], kept_players[is_conflict])
+    on_conflicts(np.stack(columns, axis=1))
     return Series(
-        Observations(instants[kept], players[kept]),
-        series.repeated + len(repeats) - len(found),
-        [*series.conflicts, np.stack(columns, axis=1)],
+        Observations(instants[kept], players[kept]), series.repeated + len(repeats) - len(found)
     )
 
 
@@ -453,9 +453,10 @@ class Intake:
 
     def take_series(self, server_id: str, earlier: Observations = NOTHING) -> Series:
         """Return all observations of a server, as Staging does, and reject its conflicts."""
-        series = self.staging.take_series(self.roster.server_keys[server_id], earlier)
+        on_conflicts = partial(self.rejects.add_conflicts, server_id)
+        key = self.roster.server_keys[server_id]
+        series = self.staging.take_series(key, on_conflicts, earlier)
         self.repeated += series.repeated
-        self.rejects.add_conflicts(server_id, series.conflicts)
         return series
 
     def _leave_out(
