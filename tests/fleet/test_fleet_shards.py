@@ -1,5 +1,6 @@
 """`fleet --snapshots`: shards are what builds of their servers make, in several processes."""
 
+import errno
 import json
 import os
 import re
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 
 from conftest import AS_OF, Cli, Ran, csv
 from fleet.fleet_runs import FleetFiles, build, write_fleet
-from srvstat.contract.errors import OutputError
+from srvstat.contract.errors import THREAD_LIMIT, EngineError, OutputError
 from srvstat.fleet.job import WorkerError, do_jobs
 from srvstat.snapshot.rows import find_shard
 from support.process import ForkedCommand
@@ -378,11 +379,20 @@ def test_a_killed_process_is_an_error() -> None:
         [*do_jobs(die, [1, 2], processes=2, report=print)]
 
 
-def test_processes_that_can_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("number", "error", "reason"),
+    [
+        (errno.EAGAIN, EngineError, THREAD_LIMIT),
+        (errno.ENOMEM, WorkerError, "a process can't be started: Cannot allocate memory"),
+    ],
+)
+def test_processes_that_can_not_start(
+    number: int, error: type[Exception], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
-        raise OSError(11, "Resource temporarily unavailable")
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr("multiprocessing.util.spawnv_passfds", refuse)
 
-    with pytest.raises(WorkerError, match="can't be started: Resource temporarily unavailable"):
+    with pytest.raises(error, match=f"^{reason}$"):
         [*do_jobs(square, [1], processes=1, report=print)]

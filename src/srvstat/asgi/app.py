@@ -8,7 +8,6 @@ import asyncio
 import re
 import secrets
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -212,9 +211,7 @@ class Service:
         except ClientDisconnect:
             raise
         except Exception as error:  # noqa: BLE001 - a bug; clients must not see a traceback
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            where = f"{place.name}, {place.filename} line {place.lineno}"
-            answered = errors.InternalError(f"a bug in srvstat: {type(error).__name__} in {where}")
+            answered = errors.InternalError(errors.describe_unexpected(error))
         entry["code"] = answered.code
         headers |= self._note_reason(exchange, answered.reason)
         return build_error_response(answered, headers)

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from logging.handlers import QueueHandler, QueueListener
-from queue import Queue
+from queue import Full, Queue
 from typing import Any
 
 from starlette.requests import Request
@@ -113,9 +113,10 @@ class Log:
 
     def close(self) -> None:
         """Write the remaining lines; give up after a second."""
-        stop = threading.Thread(target=self._listener.stop, daemon=True)
-        stop.start()
-        stop.join(_SECONDS_TO_CLOSE)
+        with suppress(Full):
+            self._listener.enqueue_sentinel()
+        if thread := self._listener._thread:  # noqa: SLF001 - `stop` would wait without a limit
+            thread.join(_SECONDS_TO_CLOSE)
 
 
 class _Formatter(logging.Formatter):
@@ -155,6 +156,7 @@ class Recorder:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="srvstat-recorder")
         self._room = threading.Semaphore(_MAX_EXCHANGES)
         self._lost = self._refused = self._reported = 0
+        self._thread.submit(self._report_number)  # starts the thread
 
     def add(self, recording: Recording) -> None:
         """Add an exchange, from which keys have been removed."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from srvstat.contract.errors import SrvstatError
+from srvstat.contract.errors import SrvstatError, describe_unexpected
 from srvstat.files.paths import Identity, identify_file
 
 FIRST_PAUSE = 5.0
@@ -99,8 +99,8 @@ class ReloadedFile:
             content = await asyncio.to_thread(read)
         except SrvstatError as error:
             self._reject(identity, error.reason)
-        except Exception as error:  # noqa: BLE001 - a bug must not stop the service
-            self._reject(identity, f"a bug in srvstat: {error!r}")
+        except Exception as error:  # noqa: BLE001 - no error may stop the service
+            self._reject(identity, describe_unexpected(error))
         else:
             self._accepted, self._rejection = identity, None
             use(content)

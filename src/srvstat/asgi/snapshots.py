@@ -1,6 +1,7 @@
 """Serve the snapshot at a path, and switch to a new snapshot while the service runs."""
 
 import asyncio
+import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
@@ -122,6 +123,10 @@ class ServedSnapshot:
         self._at = at
         self.restart_clock()
         self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="srvstat-reader")
+        # Start all threads now, because a later request could find the limit of threads reached.
+        barrier = threading.Barrier(WORKERS)
+        for _ in range(WORKERS):
+            self._threads.submit(barrier.wait)
         # An asyncio.Semaphore serves waiting requests in order. The tightest limit comes first, so
         # that a request that waits for it holds no other limit.
         self._limits = [*map(asyncio.Semaphore, (_MAX_EXPLORING, _MAX_COMPARING, WORKERS))]

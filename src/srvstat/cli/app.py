@@ -3,7 +3,6 @@
 import io
 import os
 import re
-import traceback
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from functools import partial
@@ -19,7 +18,14 @@ from srvstat.cli.options import SNAPSHOT_VARIABLE, flatten, join_bash_words, rep
 from srvstat.cli.output import Outcome, ReaderGoneError, report, write
 from srvstat.cli.process import get_interruption_code
 from srvstat.contract import CONTRACT_VERSION, __version__
-from srvstat.contract.errors import EngineError, ParameterError, SrvstatError, UsageError
+from srvstat.contract.errors import (
+    THREAD_LIMIT,
+    EngineError,
+    ParameterError,
+    SrvstatError,
+    UsageError,
+    describe_unexpected,
+)
 from srvstat.snapshot.rows import FORMAT_VERSION
 
 
@@ -266,7 +272,7 @@ def _main(
     show_help_without_command(ctx)
 
 
-_BUG = _OUT_OF_MEMORY = 1
+_BUG = 1
 _READER_GONE = 141
 
 _COMMAND = get_command(app)
@@ -300,18 +306,9 @@ def _name_variable(error: SrvstatError, arguments: list[str]) -> str:
 
 def _report_failure(error: Exception) -> int:
     """Report an unexpected error, and return the exit code."""
-    if isinstance(error, MemoryError):
-        report("error: out of memory; free some, or raise the limit with ulimit -v")
-        return _OUT_OF_MEMORY
-    if isinstance(error, RuntimeError) and "start new thread" in str(error):
-        report("error: the limit of processes and threads is reached; raise it with ulimit -u")
-        return EngineError.exit_code
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    report(
-        f"error: a bug in srvstat: {type(error).__name__} in {place.name}, {place.filename}"
-        f" line {place.lineno}; please report it"
-    )
-    return _BUG
+    reason = describe_unexpected(error)
+    report(f"error: {reason}")
+    return EngineError.exit_code if reason == THREAD_LIMIT else _BUG
 
 
 def _run(arguments: list[str]) -> Outcome:

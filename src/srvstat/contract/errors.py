@@ -6,6 +6,7 @@ these two exit or print.
 
 import copyreg
 import re
+import traceback
 from collections.abc import Callable
 from typing import ClassVar, Literal
 
@@ -94,7 +95,7 @@ class SourceError(SrvstatError):
 
 
 class EngineError(SrvstatError):
-    """An engine for large data failed: it is unreachable, or ran out of memory or disk space."""
+    """An engine for large data failed, or the limit of processes and threads was reached."""
 
     exit_code = 7
 
@@ -179,3 +180,25 @@ class InternalError(ApiError):
     http_status = 500
     message = "Internal server error"
     exit_code = 50
+
+
+THREAD_LIMIT = "the limit of processes and threads is reached; raise it with ulimit -u"
+
+_NO_MEMORY = re.compile(
+    "error return without exception set|returned NULL without setting an exception"
+    "|can't allocate (read )?lock|\\[digital envelope routines\\]"
+)
+"""The errors of NumPy, Python and OpenSSL, besides MemoryError, if they get no memory."""
+
+
+def describe_unexpected(error: Exception) -> str:
+    """Return the reason of an error that no code expects: a limit of the system, or a bug."""
+    if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
+        return "out of memory; free some, or raise the limit with ulimit -v"
+    if isinstance(error, RuntimeError) and "start new thread" in str(error):
+        return THREAD_LIMIT
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"a bug in srvstat: {type(error).__name__} in {place.name}, {place.filename}"
+        f" line {place.lineno}; please report it"
+    )

@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection
 from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from srvstat.contract.errors import EngineError, UsageError
+from srvstat.contract.errors import THREAD_LIMIT, EngineError, UsageError
 from srvstat.contract.responses import ServerResult, build_result
 from srvstat.contract.stats import compute_statistics
 from srvstat.contract.windows import Range, find_window
@@ -209,13 +209,15 @@ def _open_pool(processes: int) -> Iterator[tuple[ProcessPoolExecutor, Connection
         # The processes write their small reports to one pipe, which needs no lock.
         reports, writing = context.Pipe(duplex=False)
         pool = ProcessPoolExecutor(processes, context, _prepare_process, (writing,))
+    queue: Any = pool._call_queue  # type: ignore[attr-defined] # noqa: SLF001 - see below
+    # The pool's own thread would fail with a traceback, and leave the jobs waiting.
+    queue._start_thread()  # noqa: SLF001
     try:
         yield pool, reports
     finally:
         for child in active_children():
             child.kill()
         ending = Thread(target=pool.shutdown, kwargs={"cancel_futures": True}, daemon=True)
-        queue = pool._call_queue  # type: ignore[attr-defined] # noqa: SLF001 - see below
         ending.start()
         ending.join(_SECONDS_TO_END)
         if ending.is_alive():  # pragma: no cover - before Python 3.11.8 and 3.12.2
@@ -243,13 +245,16 @@ def _submit(
 def _convert_start_errors() -> Iterator[None]:
     try:
         yield
+    except BlockingIOError:
+        raise EngineError(THREAD_LIMIT) from None
     except OSError as error:
         raise WorkerError(f"a process can't be started: {error.strerror}") from None
 
 
 def _prepare_process(reports: Connection) -> None:  # pragma: no cover - runs in another process
     _reports.set(reports)
-    Thread(target=_end_with_parent, daemon=True).start()
+    with suppress(RuntimeError):  # at the limit of threads
+        Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:  # pragma: no cover - runs in another process

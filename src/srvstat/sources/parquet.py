@@ -62,7 +62,8 @@ def read_sample(source: Source) -> Sample:
     with _open_file(source) as file:
         partitions = _find_partitions(source.name, file.schema_arrow.names)
         empty = pa.RecordBatch.from_pylist([], file.schema_arrow)
-        rows = _add_partitions(next(file.iter_batches(SAMPLE_ROWS), empty), partitions)
+        rows = next(file.iter_batches(SAMPLE_ROWS, use_threads=False), empty)
+        rows = _add_partitions(rows, partitions)
         return build_sample(source, "Parquet", pa.Table.from_batches([rows]))
 
 
