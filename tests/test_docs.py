@@ -342,6 +342,10 @@ def test_each_campaign_ran_in_its_long_form_on_this_format() -> None:
         CAMPAIGNS, FORMAT_VERSION
     )
     assert not any(result["failures"] for result in results.values())
+    drawn = CAMPAIGNS.keys() - {"faults", "updates", "bundles", "exports"}  # these try all cases
+    assert {name: results[name]["cases"] for name in drawn} == {
+        name: CAMPAIGNS[name].long for name in drawn
+    }
 
 
 def test_each_dependency_is_listed_with_its_license() -> None:

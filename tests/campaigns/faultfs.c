@@ -4,10 +4,11 @@
  * Counts and logs every call that changes a file in one directory. Call number `at`, or every call
  * from there on, fails in a chosen way. Before faultfs_arm all calls pass.
  *
- * Other kinds refuse call number `at` for a thread, a process or memory, anywhere.
+ * Other kinds refuse, anywhere, call number `at` for memory, or for a thread or a process all calls
+ * from there on. FAULTFS="KIND AT" in the environment arms these kinds at the start of a process.
  *
  * Refuses range locks on files in the directory, as macOS and Linux over NFS do while the process
- * holds its own lock on the whole file.
+ * holds its own lock on the whole file. Not with the other kinds: DuckDB needs its locks.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -18,6 +19,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -38,6 +40,14 @@ void faultfs_arm(const char *of, int the_kind, int the_call, int log)
 	log_to = log;
 	count = 0;
 	snprintf(directory, sizeof directory, "%s", of);
+}
+
+__attribute__((constructor)) static void arm_from_environment(void)
+{
+	const char *given = getenv("FAULTFS");
+
+	if (given)
+		sscanf(given, "%d %d", &kind, &at);
 }
 
 static int is_inside(const char *path)
@@ -225,7 +235,7 @@ OF_PATH(unlinkat, "unlink", path, (int in, const char *path, int flags), (in, pa
 		va_start(rest, command);                                                           \
 		argument = va_arg(rest, void *);                                                   \
 		va_end(rest);                                                                      \
-		if ((command == F_SETLK || command == F_SETLKW) &&                                 \
+		if (kind < NO_THREAD && (command == F_SETLK || command == F_SETLKW) &&             \
 		    ((struct flock *)argument)->l_type != F_UNLCK &&                               \
 		    is_inside(get_path(descriptor))) {                                            \
 			errno = EPERM; /* after EAGAIN, SQLite would wait */                        \
@@ -244,7 +254,12 @@ int faultfs_count(void)
 
 static int refuses(int the_kind)
 {
-	return kind == the_kind && __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) == at;
+	int number;
+
+	if (kind != the_kind)
+		return 0;
+	number = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
+	return at && (kind == NO_MEMORY ? number == at : number >= at);
 }
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *of, void *(*run)(void *), void *with)

@@ -46,7 +46,8 @@ class Kind(IntEnum):
     """Kinds of faults, with the numbers of faultfs.c: one call fails, or all from that call on.
 
     TORN writes half of the bytes and kills the process. SHORT writes half and returns that number.
-    LOST writes nothing and reports success. The last three refuse a thread, a process or memory.
+    LOST writes nothing and reports success. The last three refuse all threads or processes, or once
+    memory.
     """
 
     NONE = 0
@@ -95,16 +96,21 @@ class ProcessResult(NamedTuple):
     calls: tuple[Call, ...]
 
 
+def compile_library(directory: str | Path) -> str:
+    """Compile the library and return its path."""
+    library = f"{directory}/faultfs.so"
+    source = f"{_HERE}/faultfs.c"
+    compile_it = ["gcc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", source, "-o", library]
+    subprocess.run([*compile_it, "-ldl"], check=True)
+    return library
+
+
 def run_preloaded(code: str, *arguments: str) -> str:
     """Run Python code in a process with the library preloaded; return its output."""
     with tempfile.TemporaryDirectory() as directory:
-        library = f"{directory}/faultfs.so"
-        source = f"{_HERE}/faultfs.c"
-        compile_it = ["gcc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", source, "-o", library]
-        subprocess.run([*compile_it, "-ldl"], check=True)
         done = subprocess.run(
             [sys.executable, "-c", code, *arguments],
-            env={**os.environ, "LD_PRELOAD": library},
+            env={**os.environ, "LD_PRELOAD": compile_library(directory)},
             cwd=_HERE.parent,
             stdout=subprocess.PIPE,
             text=True,

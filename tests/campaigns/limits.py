@@ -1,9 +1,10 @@
-"""Refuse one thread, process or piece of memory to a command that writes files."""
+"""Refuse threads, processes or a piece of memory to a command that writes files."""
 
 import ctypes
 import json
 import random
 import re
+import signal
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -13,12 +14,25 @@ from pathlib import Path
 from campaigns.build_directory import BuildDirectory, UpdateDirectory
 from campaigns.campaign import MEMORY, Campaign, Result
 from campaigns.faults import NEEDS, Fault, Kind, run_preloaded, run_with_fault
+from srvstat.contract.errors import THREAD_LIMIT
 
 ENDS = {0, 1, 3, 4, 6, 7}
-"""Exit codes. Without memory, a library in Rust or C may end the process by a signal."""
+"""Exit codes."""
+_SIGNALS = {-signal.SIGABRT, -signal.SIGSEGV}
+"""How a library in Rust or C may end a process without memory."""
 
-_ABORTED = -6
 _SAYS_A_BUG = re.compile("a bug in srvstat|Traceback")
+
+
+class QueryDirectory(BuildDirectory):
+    """A directory for builds of rows that DuckDB reads."""
+
+    def build_command(self, *options: str, into: Path | None = None) -> list[str]:
+        """Return the arguments of a build with more options, into this or another directory."""
+        command = super().build_command(*options, into=into)
+        at = command.index("--observations")
+        command[at : at + 2] = ["--query", f"FROM '{command[at + 1]}'"]
+        return command
 
 
 class FleetDirectory(BuildDirectory):
@@ -42,6 +56,7 @@ class FleetDirectory(BuildDirectory):
 COMMANDS: Sequence[tuple[type[BuildDirectory], Kind]] = (
     (BuildDirectory, Kind.NO_MEMORY),
     (UpdateDirectory, Kind.NO_MEMORY),
+    (QueryDirectory, Kind.NO_THREAD),
     (FleetDirectory, Kind.NO_THREAD),
     (FleetDirectory, Kind.NO_PROCESS),
 )
@@ -98,23 +113,25 @@ def _run_case(directory: BuildDirectory, fault: Fault) -> tuple[str, list[str]]:
     result = run_with_fault(fault, directory.path, command)
     after = directory.read_files()
     problems = [*directory.check_files(before)]
-    if result.exit_code not in ENDS | {_ABORTED}:
+    is_memory = fault.kind is Kind.NO_MEMORY
+    if result.exit_code not in (ENDS | _SIGNALS if is_memory else ENDS):
         problems.append(f"exit code {result.exit_code}: {result.stderr}")
-    # Without memory, libraries raise errors of any kind.
-    if fault.kind is not Kind.NO_MEMORY and _SAYS_A_BUG.search(result.stderr):
+    if _SAYS_A_BUG.search(result.stderr):
         problems.append(result.stderr)
+    if result.exit_code and not is_memory and THREAD_LIMIT not in result.stderr:
+        problems.append(f"does not name the limit: {result.stderr}")
     if result.exit_code == 0 and after != directory.new:
         problems.append("exit code 0 without the new files")
-    how = {0: "done", _ABORTED: "aborted"}.get(result.exit_code, "refused")
+    how = "killed" if result.exit_code < 0 else "refused" if result.exit_code else "done"
     return f"{fault.kind.name.lower().replace('_', ' ')}: {how}", problems
 
 
 CAMPAIGN = Campaign(
     "limits",
-    "without a thread, a process or memory, all files are either the old or the new ones, complete;"
-    " exit code 0 means the new ones, and no message calls a limit of threads or processes a bug",
+    "without threads, processes or memory, all files are either the old or the new ones, complete;"
+    " exit code 0 means the new ones, and no message calls the limit a bug",
     run,
-    short=12,
+    short=15,
     long=600,
     needs=NEEDS,
 )
