@@ -287,6 +287,25 @@ def test_a_database_that_would_lose_rows_silently_is_refused(tmp_path: Path) -> 
         read_rows(path, "sqlite", LONG)
 
 
+def test_a_database_is_read_in_the_state_that_was_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "polls.db"
+    check = sqlite._check_pages  # noqa: SLF001 - it still runs
+    with closing(sqlite3.connect(path)) as writer:
+        writer.executescript(f"PRAGMA journal_mode = WAL; {COUNTS}")
+        before = read_rows(path, "sqlite", LONG)
+
+        def check_and_write(source: Source, *of: Any) -> None:
+            check(source, *of)
+            with writer:
+                writer.execute("UPDATE counts SET n = n + 1")
+
+        monkeypatch.setattr(sqlite, "_check_pages", check_and_write)
+
+        assert read_rows(path, "sqlite", LONG) == before
+
+
 def build(directory: Path, cli: Cli, servers: str, rows: Sequence[Sequence[Any]]) -> Ran:
     """Build a snapshot from a database and a servers.json."""
     (directory / "servers.json").write_text(servers)
