@@ -37,7 +37,7 @@ from srvstat.snapshot.rows import FORMAT_VERSION
 pytestmark = pytest.mark.slow
 
 PAGES = ROOT / "docs" / "man"
-MARKDOWN = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+MARKDOWN = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md"))]
 
 
 WITH_EXAMPLES = [path for path in MARKDOWN if "```console\n$ " in path.read_text("utf-8")]
@@ -357,6 +357,16 @@ def test_each_dependency_is_listed_with_its_license() -> None:
     listed = re.findall(r"^\| ([\w-]+) \| [\w, ]+ \| [\w. -]+ \|$", text, re.MULTILINE)
 
     assert {*listed[1:], "srvstat"} == {re.match(r"[\w-]+", each)[0] for each in wanted}  # type: ignore[index]  # each has a name
+
+
+@pytest.mark.parametrize(
+    ("workflow", "step"),
+    [("check", "run: make audit"), ("release", "uses: actions/attest-build-provenance@v")],
+)
+def test_workflows_do_what_the_security_policy_promises(workflow: str, step: str) -> None:
+    path = ROOT / ".github" / "workflows" / f"{workflow}.yml"
+
+    assert f"\n      - {step}" in path.read_text(encoding="utf-8")
 
 
 def test_changelog_has_a_section_for_this_version() -> None:

@@ -700,6 +700,18 @@ def test_a_snapshot_cannot_be_copied_or_pickled(demo_snapshot: str) -> None:
                 make_copy(snapshot)
 
 
+def test_results_can_be_pickled_but_not_a_history_which_reads_the_snapshot(
+    demo_snapshot: str,
+) -> None:
+    with srvstat.open_snapshot(demo_snapshot) as snapshot:
+        names = ["harbor-city", "old-guard"]
+        questions = (snapshot.compare, snapshot.stats, snapshot.growth, snapshot.events)
+        for result in [ask(names) for ask in questions]:
+            assert pickle.loads(pickle.dumps(result)) == result  # noqa: S301 - our own bytes
+        with pytest.raises(TypeError, match="open it again"):
+            pickle.dumps(snapshot.history(names))
+
+
 def test_a_snapshot_of_before_a_fork_is_refused_in_the_child(demo_snapshot: str) -> None:
     code = f"""if True:
         import os, srvstat
