@@ -67,7 +67,7 @@ def start_lean() -> None:
     # Without collection, memory did not grow in builds of 100 million rows and batches of 100,000
     # lines.
     gc.disable()
-    # NumPy's library for matrices would start threads, and end the process at the limit of threads.
+    # By default, NumPy's matrix library starts threads, and ends the process at the thread limit.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _disable_plugins()
 

@@ -188,11 +188,11 @@ _NO_MEMORY = re.compile(
     "error return without exception set|returned NULL without setting an exception"
     "|can't allocate (read )?lock|\\[digital envelope routines\\]"
 )
-"""The errors of NumPy, Python and OpenSSL, besides MemoryError, if they get no memory."""
+"""Matches errors, besides MemoryError, that NumPy, Python and OpenSSL raise without memory."""
 
 
 def describe_unexpected(error: Exception) -> str:
-    """Return the reason of an error that no code expects: a limit of the system, or a bug."""
+    """Explain an unexpected error: a system limit, or a bug."""
     if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
         return "out of memory; free some, or raise the limit with ulimit -v"
     if isinstance(error, RuntimeError) and "start new thread" in str(error):

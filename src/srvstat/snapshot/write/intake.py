@@ -159,8 +159,8 @@ _RUNS_PER_SERVER = 10_000_000
 class Series(NamedTuple):
     """All observations of one server in ascending order, one for each instant.
 
-    If several observations share an instant, the first read is kept. `repeated` counts the others
-    with the same players. The others with different players are conflicts.
+    If several observations share an instant, the first one read is kept. `repeated` counts the
+    others with the same player count. The others with a different count are conflicts.
     """
 
     observations: Observations
