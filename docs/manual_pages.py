@@ -180,5 +180,5 @@ def _start_small(text: str) -> str:
 def _read_date() -> str:
     """Return the date of the first section of CHANGELOG.md."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    dates: list[str] = re.findall(r"^## \[.+\] - (.+)$", text, re.MULTILINE)
+    dates: list[str] = re.findall(r"^## .+ - (.+)$", text, re.MULTILINE)
     return dates[0]

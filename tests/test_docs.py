@@ -161,7 +161,7 @@ QUESTIONS = {
     "Why can't a 429 be reproduced?": "reference/recordings#what-cant-be-reproduced",
     # an owner of servers
     "How do my counts become a snapshot?": "tutorials/owner#2-build-a-snapshot",
-    "When should I restart?": "tutorials/owner#4-choose-the-time-of-a-restart",
+    "When should I restart?": "tutorials/owner#4-find-the-best-time-for-a-restart",
     "How do I post a picture?": "tutorials/owner#5-post-a-picture",
     "Who mails me about gaps?": "tutorials/owner#7-get-an-email-when-a-server-goes-silent",
     "What does change mean?": "explanation/numbers#change-and-growth",
@@ -171,7 +171,7 @@ QUESTIONS = {
     "How do I test my client?": "how-to/test-a-client",
     "Why is my request invalid?": "how-to/fix-a-failing-request",
     # a data engineer
-    "How do I compute every server?": "tutorials/data-engineer#2-compute-every-server",
+    "How do I compute every server?": "tutorials/data-engineer#2-compute-statistics-for-every-server",
     "How do I query a snapshot with SQL?": "tutorials/data-engineer#4-query-it-with-sql",
     "Is today's snapshot complete and unchanged?": (
         "tutorials/data-engineer#6-update-and-verify-each-day"
@@ -372,7 +372,7 @@ def test_workflows_do_what_the_security_policy_promises(workflow: str, step: str
 def test_changelog_has_a_section_for_this_version() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
-    assert f"\n## [{srvstat.__version__}] - " in text
+    assert f"\n## {srvstat.__version__} - " in text
 
 
 PAIR = ["srv-1", "srv-2"]
