@@ -171,7 +171,9 @@ QUESTIONS = {
     "How do I test my client?": "how-to/test-a-client",
     "Why is my request invalid?": "how-to/fix-a-failing-request",
     # a data engineer
-    "How do I compute every server?": "tutorials/data-engineer#2-compute-statistics-for-every-server",
+    "How do I compute every server?": (
+        "tutorials/data-engineer#2-compute-statistics-for-every-server"
+    ),
     "How do I query a snapshot with SQL?": "tutorials/data-engineer#4-query-it-with-sql",
     "Is today's snapshot complete and unchanged?": (
         "tutorials/data-engineer#6-update-and-verify-each-day"
