@@ -157,7 +157,7 @@ def _measure(files: FleetFiles, large: FleetFiles, small: FleetFiles) -> dict[st
                 *(processes.measure_repeats(small), "%.0f", "≤", 300, 200),
             ),
             Figure(
-                "verify: speed / speed of a loop that hashes each row",
+                "verify: speed / speed of a loop that only hashes each row",
                 loads.verify,
                 "%.2f×",
                 "≥",
@@ -211,14 +211,15 @@ def _format_page(tables: str, files: FleetFiles, large: FleetFiles, seconds: flo
     versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     return f"""# Benchmarks
 
-This page measures the speed and the size of srvstat. For most measurements, another tool computes
-the same result from the same data, and "×" says how many times faster srvstat is. A result in
-**bold** misses the required value. `make bench` takes half an hour and 8 GB of disk space, and
-writes this page. `make bench SIZE={SMALL}` takes a few minutes.
+Most measurements compare srvstat with another tool that computes the same result from the same
+data. *× DuckDB* says how many times faster srvstat is than DuckDB. `make bench` fails if a result
+misses its *required* value, shown in **bold**. The *target* is a goal for later releases. Both are
+for fleets of {FULL} and {FULL * GROWTH:,} servers.
 
-This run took {minutes:.0f} minutes on fleets of {files.size} servers ({files.observation_count:,}
-observations) and {large.size:,} servers ({large.observation_count:,} observations). The required
-values are for fleets of {FULL} and {FULL * GROWTH:,} servers.
+`make bench` writes this page. It needs 8 GB of disk space and, if it must generate the data first,
+about half an hour. `make bench SIZE={SMALL}` takes a few minutes. This run took {minutes:.0f}
+minutes on fleets of {files.size} servers ({files.observation_count:,} observations) and
+{large.size:,} servers ({large.observation_count:,} observations).
 
 ## Results
 

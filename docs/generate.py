@@ -192,7 +192,9 @@ def _format_reliability() -> str:
     """Return the table of each campaign's last results."""
     kept = json.loads((ROOT / "docs" / "reliability.json").read_bytes())
     rows = [
-        f"{name} | {last['date']} | {last['cases']:,} {last['unit']} | {last['failures']}"
+        f"{name} | {last['date']} | {last['cases']:,} {last['unit']} | {last['failures']}".replace(
+            ",000 thousand", " million"
+        )
         for name, last in kept.items()
     ]
     head = ["campaign | date | cases | broken", "--- | --- | --- | --:"]

@@ -83,7 +83,7 @@ class OutputError(SrvstatError):
 
 
 class DifferenceError(SrvstatError):
-    """A check found a difference: `replay`, `snapshot diff`, or a root other than `--expect`."""
+    """A check failed: `replay`, `when`, `diff`, `verify --expect` or `events --exit-code`."""
 
     exit_code = 5
 
