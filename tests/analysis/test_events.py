@@ -189,8 +189,8 @@ def test_cron_learns_from_the_exit_code_that_there_was_an_event(build: Build, cl
 
     assert [ran.exit_code for ran in outcomes.values()] == [5, 0, 0, 0]
     first, second, *_ = outcomes.values()
-    assert b"2026-02-28 04:00   3 h      a        no player, expected 20\n" in first.stdout
-    assert b"\nno event\n" in second.stdout
+    assert b"2026-02-28 04:00   3 h        a        no players (usually 20)\n" in first.stdout
+    assert b"\nno events\n" in second.stdout
 
 
 def test_a_held_count_of_zero_is_an_event_and_no_gap(build: Build, cli: Cli) -> None:
@@ -210,8 +210,8 @@ def test_equal_gaps_of_servers_share_a_line_of_the_table(build: Build, cli: Cli)
 
     table = cli("events", "--table", "-s", path).stdout.decode()
 
-    assert "2026-02-27 14:00   7 h      a and 2 more   no observation\n" in table
-    assert table.count("no observation") == 30
+    assert "2026-02-27 14:00   7 h        a and 2 more   no data\n" in table
+    assert table.count("no data") == 30
     assert "\nand 57 more events; --json lists all\n" in table
 
 
@@ -230,8 +230,8 @@ def test_a_total_has_events_like_a_server(build: Build, cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("option", "reason"),
     [
-        (("--since", "1x"), '--since: "1x" is not a length'),
-        (("--longer", "all"), '--longer: "all" is not a length'),
+        (("--since", "1x"), '--since: "1x" is not a duration'),
+        (("--longer", "all"), '--longer: "all" is not a duration'),
         (("--kind", "flood"), '--kind: "flood" is not one of gap, zeros, unusualDay'),
     ],
 )
@@ -740,12 +740,12 @@ def test_markdown_is_a_list_for_a_chat_without_markup_from_the_snapshot(
     assert ran.stdout.decode() == (
         "- **as of** 2026-03-01 08:00 America/Port\\_of\\_Spain\n"
         "- **players** 40 now, on 1 of 2 servers\n"
-        "- **this hour** – fewer than 2 of the 4 weeks before were observed\n"  # noqa: RUF001
-        "- **yesterday** 40 at the peak, at 00:00\n"
+        "- **this hour** – needs data from at least 2 of the previous 4 weeks\n"  # noqa: RUF001
+        "- **yesterday** peak 40 at 00:00\n"
         "- **silent** 1: b-1\n"
-        "- **changed** most, the average of 7 days against the 7 days before:\n"
+        "- **changes** average of the last 7 days, compared with the 7 days before:\n"
         "  - a -1.00 -2.4%\n"
-        "- **events** no gap or time without players since 2026-02-28\n"
+        "- **events** no gaps or empty periods since 2026-02-28\n"
     )
     refused = cli("today", "--snapshot", path, "--format", "markdown", "--json")
     assert refused.exit_code == 2

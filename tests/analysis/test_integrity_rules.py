@@ -173,8 +173,8 @@ def test_a_rule_without_enough_data_says_what_it_needs() -> None:
         "jitter": "needs 500 counts above 0, has 120",
         "missingValues": "needs 200 counts above 0, has 120",
         "stepChange": "needs 14 days with 8 counts above 0, has 6",
-        "noDailyCycle": "needs observations over 7 days",
-        "aboveMaximum": "the record has no maximum",
+        "noDailyCycle": "needs observations from at least 7 days",
+        "aboveMaximum": "the server has no player limit in its metadata",
         "gaps": None,
     }
 

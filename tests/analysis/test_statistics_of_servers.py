@@ -446,8 +446,8 @@ def test_a_held_count_is_a_figure_of_windows_without_an_observation(
     assert "the API's statistics, not weighted by time" in compared
     rules = cli("integrity", "a", "-s", "whole.db").json["servers"][0]["rules"]
     assert {one["reason"] for one in rules} == {
-        "needs regular polls, but the snapshot holds counts",
-        "the record has no maximum",
+        "needs regular polls, but the snapshot was built with --hold",
+        "the server has no player limit in its metadata",
     }
 
 

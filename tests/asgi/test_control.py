@@ -140,8 +140,8 @@ def test_a_rule_is_about_a_key_or_a_plan(tmp_path: Path) -> None:
 
 
 NO_ANSWER = (
-    " is not an answer; write ok, a status from 400 to 599, drop, cut, reset or delay=200, or a"
-    " delay with one of the others"
+    " is not an answer; use ok, a status from 400 to 599, drop, cut, reset or delay=200, or a"
+    " delay with one of the others: 503, delay=200"
 )
 TOO_LONG = " is longer than 15,000 milliseconds; write a shorter delay"
 NO_OPERATION = "is not one of getServer, compareServers"
@@ -399,7 +399,7 @@ def test_the_time_passes_at_a_speed_and_begins_again(daily: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--speed", "60"), "--speed: no time to pass; add --at TIME"),
+        (("--speed", "60"), "--speed requires --at TIME"),
         (
             ("--at", "2026-01-01T00:00Z", "--explore"),
             "--at can't be combined with --explore, which shows all data",
@@ -425,11 +425,18 @@ def test_the_service_says_what_it_simulates(tmp_path: Path) -> None:
         text = [service.process.stdout.readline().decode().rstrip() for _ in range(5)]
         assert text == [
             "without --access, any key is valid, and only this machine can connect",
-            f"the time of --at is later than the snapshot, which ends {format_instant(AS_OF)}",
+            f"--at is after the end of the snapshot, {format_instant(AS_OF)}",
             "answers as of 2027-01-01T00:00:00.000Z, and 60 times as fast as real time",
-            "any program on this machine can read requests and choose answers",
-            f"simulates failures, not for production: --faults {rules}",
+            "--control: any program on this machine can read requests and set responses",
+            f"simulating failures (not for production): --faults {rules}",
         ]
+
+
+def test_the_service_says_that_its_time_is_before_all_data(tmp_path: Path) -> None:
+    with serve(build_small(tmp_path), "--at", "2020-01-01T00:00Z") as service:
+        assert service.process.stdout
+        text = [service.process.stdout.readline().decode().rstrip() for _ in range(2)]
+        assert text[1].startswith("--at is before the first observation, 20")
 
 
 def test_the_time_ends_with_the_latest_timestamp(daily: Path) -> None:

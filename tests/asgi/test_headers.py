@@ -173,7 +173,7 @@ def test_the_explore_page_is_for_its_own_origin_only(path: bytes, service: Servi
 
 
 USE = "--cors: {} is not an origin; write scheme://host[:port], such as http://localhost:5173"
-WRITE = "--cors: browsers send {} as the origin of {}; write that"
+WRITE = "--cors: {1} is not an origin; write {0}"
 INVALID = {
     "http://localhost:5173/": WRITE.format(PAGE, '"http://localhost:5173/"'),
     "HTTP://Localhost:5173": WRITE.format(PAGE, '"HTTP://Localhost:5173"'),

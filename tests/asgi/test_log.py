@@ -83,7 +83,7 @@ def test_an_error_is_logged_with_its_reason(service: Service) -> None:
         "servers": ["id:a", "id:zz"],
         "range": "30d",
         "code": "SERVER_NOT_FOUND",
-        "reason": "servers[1]: no id zz",
+        "reason": "servers[1]: no server with id zz",
         "status": 404,
         "bytes": len(ERRORS["SERVER_NOT_FOUND"]),
     }
@@ -172,7 +172,7 @@ TIME GET /v1/servers/b 200 MS
 TIME GET / 200 MS
 TIME HEAD /healthz 200 MS
 TIME POST /v1/compare 200 MS  a, b; 30d
-TIME GET /v1/servers/zz 404 MS  no id zz
+TIME GET /v1/servers/zz 404 MS  no server with id zz
 TIME GET /v1/servers/... 400 MS  identifier: "..." may only contain letters, digits and hyphens
 TIME GET another path 401 MS  X-Gateway-Key: missing or empty
 """
@@ -332,7 +332,10 @@ def test_what_is_no_key_is_not_hidden(explained: Service) -> None:
     )
     short = log_request(explained, with_own(b"GET /gateway/v1/servers/servers HTTP/1.1"))
 
-    assert (entry["servers"], entry["reason"]) == (["id:correct-horse"], "no id correct-horse")
+    assert (entry["servers"], entry["reason"]) == (
+        ["id:correct-horse"],
+        "no server with id correct-horse",
+    )
     assert entry["id"] == "correct-horse"
     assert short["servers"] == ["id:servers"]  # a registered key of few letters
 

@@ -342,7 +342,7 @@ def test_exchanges_lost_on_a_full_disk_are_counted(small: str, tmp_path: Path) -
 
     assert failed == event
     assert failed["event"] == "exchanges can't be recorded"
-    assert failed["reason"] == f"{path}: File too large"
+    assert failed["reason"] == f"{path}: file too large"
     assert (recovered["event"], recovered["exchanges"]) == ("exchanges not recorded", 15)
 
 
@@ -363,7 +363,7 @@ def test_a_file_that_vanishes_is_reported_once(
         assert service.stop() == 0
         failed, counted, stopped = list_events(service)
 
-    reason = "was replaced" if is_replaced else "No such file or directory"
+    reason = "was replaced" if is_replaced else "no such file or directory"
     assert failed["reason"] == f"{path}: {reason}"
     assert counted["exchanges"] == 15
     assert stopped["event"] == "stopped"
@@ -411,8 +411,8 @@ REFUSED = {
     "-": (2, "error: --record -: not a file; name a new file or a recording\n"),
     "other": (2, "error: other: not a recording; name a new file or a recording\n"),
     "fifo": (2, "error: fifo: not a regular file; name a new file or a recording\n"),
-    ".": (4, "error: .: Is a directory\n"),
-    "missing/file": (4, "error: missing/file: No such file or directory\n"),
+    ".": (4, "error: .: is a directory\n"),
+    "missing/file": (4, "error: missing/file: no such file or directory\n"),
 }
 
 

@@ -67,9 +67,9 @@ def service(small: str) -> Iterator[Service]:
         yield running
 
 
-PUBLIC = "reachable from other machines, which needs keys; use --access FILE or 127.0.0.1"
+PUBLIC = "is reachable from other machines and requires keys; add --access FILE or use 127.0.0.1"
 FAULTS = [
-    (["--host", "0.0.0.0"], 2, f"error: --host 0.0.0.0: {PUBLIC}\n"),  # noqa: S104 - it is refused
+    (["--host", "0.0.0.0"], 2, f"error: --host 0.0.0.0 {PUBLIC}\n"),  # noqa: S104 - it is refused
     (["--host", ""], 2, "error: --host: empty; use 127.0.0.1 for this machine\n"),
     (["--host", "no host"], 2, "error: --host no host: "),
     (["--access", "bad.toml"], 6, "error: bad.toml, line 3: plans.all.ranges: "),
@@ -180,7 +180,7 @@ def test_a_server_without_a_game_is_an_error_with_a_remedy(tmp_path: Path, cli: 
     rows, path = tmp_path / "week.csv", str(tmp_path / "own.db")
     rows.write_bytes(csv([("異環", AS_OF, 5), ("b", AS_OF, 6)]))
     assert cli("snapshot", "build", path, str(rows)).exit_code == 0
-    remedy = f"add it with srvstat snapshot update {path} --game game_a or --game game_b"
+    remedy = f"set it with srvstat snapshot update {path} --game game_a or --game game_b"
 
     with serve(path) as service, Client(service) as client:
         assert service.process.stdout
@@ -193,7 +193,7 @@ def test_a_server_without_a_game_is_an_error_with_a_remedy(tmp_path: Path, cli: 
         # Entries follow their answers.
         entries = wait_for_entries(service, 2)
         (reason,) = [each["reason"] for each in entries if "reason" in each]
-        assert reason.startswith("server yihuan: its record has no game, which ")
+        assert reason.startswith("server yihuan: no game in its metadata, which ")
     (tmp_path / "mail.txt").write_text("curl https://api.example/gateway/v1/servers/yihuan\n")
     replayed = cli("replay", str(tmp_path / "mail.txt"), "-s", path).json["exchanges"][0]
     assert replayed["class"] == "notReproducible"
@@ -414,7 +414,7 @@ NOT_LISTENING = "not a listening stream socket; use ListenStream= and Accept=no"
     [
         (
             lambda: socket.create_server(("0.0.0.0", 0)),  # noqa: S104 - it is refused
-            "0.0.0.0 is reachable from other machines, which needs keys",
+            "0.0.0.0 is reachable from other machines and requires keys",
         ),
         (lambda: socket.socket(type=socket.SOCK_DGRAM), NOT_LISTENING),
         (socket.socket, NOT_LISTENING),

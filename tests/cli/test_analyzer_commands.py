@@ -255,7 +255,7 @@ def test_the_python_api_takes_names(named: str) -> None:
         assert [one.server_id for one in found.servers] == ["eu-1", "lobby"]
         with pytest.raises(ServerNotFoundError, match="give an id: eu-3, eu-4"):
             snapshot.growth(["twice"])
-        with pytest.raises(InvalidRequestError, match="no server has this name"):
+        with pytest.raises(InvalidRequestError, match="no server is named"):
             snapshot.stats(["no such"])
 
 
@@ -428,7 +428,7 @@ def test_the_command_in_a_report_repeats_its_bytes(
     repeated = cli(*command[1:], "-s", path)
 
     assert (ran.exit_code, ran.stdout, repeated.exit_code) == (0, b"", 0)
-    window = "after 2026-02-27 12:00:00, to 2026-03-01 00:00:00 inclusive (Asia/Tokyo)"
+    window = "2026-02-27 12:00:00 to 2026-03-01 00:00:00 (Asia/Tokyo)"
     assert f"wrote mine.html: 2 servers, {window}, " in ran.stderr
     assert Path("mine.html").read_bytes() == Path("report.html").read_bytes()
     assert cli(*asked, "-o", "-").stdout == Path("mine.html").read_bytes()
@@ -446,7 +446,7 @@ def test_a_report_chooses_a_range_a_title_and_steps(cli: Cli) -> None:
     three = cli("report", *DRAWN[:3], "--range=all", "--json").json
     steps = [choose_growth_step(Window(0, days * DAY)) for days in (1, 62, 63, 366, 367)]
 
-    assert one.stderr == "note: server empty-plains: no observation in the snapshot\n"
+    assert one.stderr == "note: server empty-plains: no observations in the snapshot\n"
     assert one.json["window"]["from"] == "2025-12-01T12:00:00.000Z"  # 90 days before the end
     assert (one.json["title"], three["title"]) == (
         "Players of Empty Plains",
@@ -460,18 +460,22 @@ def test_a_report_chooses_a_range_a_title_and_steps(cli: Cli) -> None:
     ("arguments", "code", "reason"),
     [
         (["old-guard", "--json", "--range=7d", "--from=1"], 2, "can't be combined"),
-        (["old-guard", "--json", "--title= "], 2, "error: --title: is empty"),
-        (["old-guard", "--json", "--title=\udcff"], 2, "error: --title: is not UTF-8\n"),
-        (["a b", "-o", "old.html"], 2, "error: old.html: exists; --overwrite replaces it\n"),
-        (["a b", "-o", ""], 2, "error: -o: the name is empty; name a file\n"),
+        (["old-guard", "--json", "--title= "], 2, "error: --title: empty; omit it or give a text"),
+        (["old-guard", "--json", "--title=\udcff"], 2, "error: --title: not valid UTF-8\n"),
+        (
+            ["a b", "-o", "old.html"],
+            2,
+            "error: old.html: already exists; add --overwrite to replace it\n",
+        ),
+        (["a b", "-o", ""], 2, "error: -o: empty; give a file name\n"),
         (["a b", "-o", "."], 2, "error: .: not a regular file"),
-        (["a b", "-o", "new/"], 2, "error: -o new/: names a directory; name a file\n"),
+        (["a b", "-o", "new/"], 2, "error: -o new/: is a directory; give a file name\n"),
         (
             ["old-guard", "-o", "absent/new.html"],
             4,
-            "error: absent/new.html: its folder does not exist; create it first",
+            "error: absent/new.html: the folder does not exist; create it first",
         ),
-        (["a b", "-o", "new.html"], 40, "error: INVALID_REQUEST: Invalid request\n"),
+        (["a b", "-o", "new.html"], 40, 'error: no server is named "a b"; similar: '),
         (["old-guard", "-o", "new.html", "-s", "absent.db"], 3, "absent.db"),
     ],
 )
@@ -506,7 +510,7 @@ def test_the_snapshot_is_never_replaced_by_a_report_or_a_picture(
 
     assert (ran.exit_code, ran.stderr) == (
         2,
-        f"error: {output}: is the snapshot to read; name another file\n",
+        f"error: {output}: is the input snapshot; choose another output\n",
     )
 
 
@@ -570,7 +574,7 @@ def test_a_picture_is_one_svg_with_a_title_its_window_and_its_source(kind: str, 
     ran = cli("plot", "a", "b", *options, "-o", "players.svg")
 
     assert (ran.exit_code, ran.stdout) == (0, b""), ran.stderr
-    window = "after 2026-02-28 13:00:00, to 2026-03-01 13:00:00 inclusive (Europe/Berlin)"
+    window = "2026-02-28 13:00:00 to 2026-03-01 13:00:00 (Europe/Berlin)"
     assert ran.stderr.startswith(f"wrote players.svg: 2 servers, {window}, ")
     written = Path("players.svg").read_bytes()
     assert written == cli("plot", "a", "b", *options, "-o", "-").stdout
@@ -616,14 +620,17 @@ def test_old_names_of_pictures_draw_the_same_and_options_that_do_not_fit_are_ref
         assert same[0] == same[1] != b""
     for options, problem in (
         (["--kind", "bars"], '--kind: "bars" is not one of players, growth, hours, distribution'),
-        (["--kind", "share"], "share: needs two to five servers"),
-        (["--kind", "hours", "--mark", "2026-02-01=x"], "--mark: a picture of hours has no marks"),
-        (["--kind", "compare", "--step", "day"], "--step: a picture of compare has no steps"),
+        (["--kind", "share"], "--kind share requires 2 to 5 servers and no --sum"),
+        (
+            ["--kind", "hours", "--mark", "2026-02-01=x"],
+            "--mark can't be combined with --kind hours",
+        ),
+        (["--kind", "compare", "--step", "day"], "--step can't be combined with --kind compare"),
         (["--kind", "growth", "--step", "6h"], '--step: "6h" is not one of day, week, month'),
         (["--step", "1m", "--range", "30d"], "--step: 43,200 steps, at most 9,000 can be drawn"),
         (["--width", "4000", "--scale", "3"], "--scale: --width times --scale is more than 8,000"),
         (["--height", "200"], "--height: too low; add at least"),
-        (["--title", " "], "--title: is empty"),
+        (["--title", " "], "--title: empty"),
     ):
         ran = cli("plot", "a", *options, "-o", "-")
         assert (ran.exit_code, ran.stdout) == (2, b"")

@@ -58,7 +58,8 @@ def test_each_line_has_the_answer_of_a_single_request_in_order(cli: Cli) -> None
     assert ran.exit_code == 0
     assert ran.stdout == b"".join(answer_alone(cli, body) for body in bodies)
     assert ran.stderr == (
-        "line 2: body: not JSON at column 1: Expecting value\nline 4: servers[1]: no id nobody\n"
+        "line 2: body: not JSON at column 1: Expecting value\n"
+        "line 4: servers[1]: no server with id nobody\n"
     )
 
 
@@ -185,7 +186,7 @@ def test_a_closed_standard_input_exits_6(option: str) -> None:
     )
 
     assert (done.returncode, done.stdout) == (6, "")
-    assert done.stderr == "error: standard input: Bad file descriptor\n"
+    assert done.stderr == "error: standard input: bad file descriptor\n"
 
 
 class CountedFile(SnapshotFile):

@@ -48,9 +48,9 @@ def test_each_publishable_server_has_a_line_in_the_order_of_ids(cli: Cli) -> Non
         A % ("7d", "5.5", "5.5", "5", "1", "20", "2"),
         B % ("7d", "7", "7", "7", "null", "null", "1"),
     ]
-    assert parse_summary(ran)["servers"] == "3 (1 not public, left out)"
-    assert parse_summary(ran)["observed"] == "2 of them in the window"
-    assert parse_summary(ran)["window"].startswith("after 2026-02-22 12:00:00 UTC, to 2026-03-01")
+    assert parse_summary(ran)["servers"] == "3 (1 not public, omitted)"
+    assert parse_summary(ran)["with data"] == "2 in the window"
+    assert parse_summary(ran)["window"].startswith("2026-02-22 12:00:00 UTC to 2026-03-01")
 
 
 @pytest.mark.usefixtures("here")
@@ -119,9 +119,9 @@ def test_only_rows_that_could_be_missed_are_a_warning_when_quiet(cli: Cli) -> No
 
     assert ran.exit_code == 0
     assert ran.stderr == (
-        "warning: 3 of 7 rows not kept: 1 rejected, players: must be a whole number from 0 to"
-        " 9007199254740991, in digits only, 1 conflicting, 1 not in the servers file; a conflicting"
-        " row: bad.csv, line 3: server a has 9 players at 2026-03-01T12:00:00.000Z, but 6 in"
+        "warning: 3 of 7 rows not kept: 1 rejected, players: must be a whole number from 0 to 2^53"
+        " - 1, without separators, 1 conflicting, 1 not in the servers file; for example,"
+        " bad.csv, line 3: server a has 9 players at 2026-03-01T12:00:00.000Z, but 6 in"
         " week.csv, line 3\n"
         'warning: 1 identifier is not in the servers file: "no"; add the records to'
         " servers.ndjson\n"
@@ -131,22 +131,26 @@ def test_only_rows_that_could_be_missed_are_a_warning_when_quiet(cli: Cli) -> No
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "message"),
     [
-        (FLEET, 2, "-o: missing; name a file that ends in .ndjson, .jsonl, .parquet, or a folder"),
-        ([*FLEET, "--output=-"], 2, "-o: - is not a file"),
-        ([*FLEET, "--output=old.ndjson"], 2, "old.ndjson: exists; --overwrite replaces it"),
-        ([*FLEET, "old.ndjson", "--output=old.ndjson", "--overwrite"], 2, "is also a source"),
-        ([*FLEET, "--output=./servers.ndjson", "--overwrite"], 2, "is also a source"),
+        (FLEET, 2, "no output; add -o FILE (.ndjson, .jsonl, .parquet) or --snapshots DIR"),
+        ([*FLEET, "--output=-"], 2, "-o: standard output is not supported"),
+        (
+            [*FLEET, "--output=old.ndjson"],
+            2,
+            "old.ndjson: already exists; add --overwrite to replace it",
+        ),
+        ([*FLEET, "old.ndjson", "--output=old.ndjson", "--overwrite"], 2, "same file as an input"),
+        ([*FLEET, "--output=./servers.ndjson", "--overwrite"], 2, "same file as an input"),
         (
             [*FLEET, "--output=none/r.ndjson"],
             4,
-            "none/r.ndjson: its folder does not exist; create it first",
+            "none/r.ndjson: the folder does not exist; create it first",
         ),
         ([*RESULTS, "--at=today"], 2, "--at: "),
         ([*RESULTS, "--threads=1025"], 2, "--threads must be from 1 to 1024"),
         ([*RESULTS, "--memory=4GB"], 2, '"4GB" is not a size such as 512MiB or 4GiB'),
-        ([*RESULTS, "missing.csv"], 6, "missing.csv: No such file or directory"),
-        ([*RESULTS, "--hold"], 2, "--hold: results are of counts as observed"),
-        ([*RESULTS, "--at=5"], 6, "no observation was kept: 3 after the as-of time; give a"),
+        ([*RESULTS, "missing.csv"], 6, "missing.csv: no such file or directory"),
+        ([*RESULTS, "--hold"], 2, "--hold: not supported by fleet"),
+        ([*RESULTS, "--at=5"], 6, "no observations kept: 3 after the as-of time; use a"),
         (
             [*RESULTS, "--servers=old.ndjson"],
             6,
@@ -211,4 +215,4 @@ def test_a_terminal_shows_the_steps_and_then_the_summary(here: Path) -> None:
     assert "reading" in shown
     assert "\\u001b]0;title\\u0007 夜.csv" in shown
     assert "\x1b]0" not in shown
-    assert "wrote r.ndjson\n  servers      2 (1 not public, left out)\n" in shown
+    assert "wrote r.ndjson\n  servers      2 (1 not public, omitted)\n" in shown

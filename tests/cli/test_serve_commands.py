@@ -43,10 +43,11 @@ def test_every_option_of_serve_but_set_has_a_variable(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "error"),
     [
-        ("PORT", "http", "--port or SRVSTAT_PORT must be a whole number\n"),
-        ("HOST", "0.0.0.0", "SRVSTAT_HOST 0.0.0.0: reachable from other machines"),  # noqa: S104 - refused
+        ("PORT", "http", "SRVSTAT_PORT must be a whole number\n"),
+        ("HOST", "0.0.0.0", "SRVSTAT_HOST 0.0.0.0 is reachable from other machines"),  # noqa: S104 - refused
         ("RECORD", "-", "SRVSTAT_RECORD -: not a file"),
-        ("EXPLORE", "perhaps", "--explore or SRVSTAT_EXPLORE must be true or false\n"),
+        ("AT", "x", 'SRVSTAT_AT: "x" is not a time'),
+        ("EXPLORE", "perhaps", "SRVSTAT_EXPLORE must be true or false\n"),
     ],
 )
 def test_an_invalid_variable_is_named(
@@ -79,7 +80,7 @@ def test_other_commands_ignore_the_variables_of_serve(
         monkeypatch.setenv(name, "not-valid")
 
     assert not [name for name in COMMANDS if name != "serve" and b"[env var" in before[name]]
-    assert cli("get", "a").stderr.startswith("error: no snapshot: ")
+    assert cli("get", "a").stderr.startswith("error: no snapshot; use ")
 
 
 def test_options_are_described_as_they_are_written() -> None:
@@ -114,6 +115,8 @@ def test_options_are_described_as_they_are_written() -> None:
         ("--drop 1e1%", "is not a share"),
         ("--seed 7", "--seed: nothing to draw; add --delay, --fail or --drop"),
         ("--allow-prefer --seed 7", "--seed: nothing to draw"),
+        ("--allow-host http://x/", '--allow-host: "http://x/" is not a host name; write x\n'),
+        ("--at soon", '--at: "soon" is not a time; use the form 2026-02-01T12:00Z'),
     ],
 )
 def test_a_malformed_value_is_refused_before_anything_else(
@@ -133,7 +136,7 @@ def test_a_malformed_value_is_refused_before_anything_else(
         ("harbor-city.slots=4", 2, 'error: --set: "slots" is not a field of the record'),
         ("harbor-city", 2, 'error: --set: "harbor-city" is not ID.FIELD=VALUE, such as '),
         ("harbor-city.players=4 --set harbor-city.players.max=5", 2, "error: --set: players: "),
-        ("nobody.offline=true", 44, "error: SERVER_NOT_FOUND: Server not found"),
+        ("nobody.offline=true", 44, "error: no server with id nobody; srvstat "),
     ],
 )
 def test_a_field_that_can_not_be_served_is_refused(
@@ -164,7 +167,7 @@ def test_a_new_key_is_printed_and_its_digest_stored(cli: Cli) -> None:
     assert ran.exit_code == 0
     assert re.fullmatch(r"srvstat_[A-Za-z0-9_-]{43}", key)
     assert ran.stderr == (
-        "a new key of the plan starter, shown only once: access.toml has only its hash\n"
+        "new key for plan starter; copy it now: access.toml stores only its hash\n"
     )
     sha256 = hashlib.sha256(key.encode()).hexdigest()
     assert Path("access.toml").read_text() == PLANS + format_key_table(sha256)
@@ -173,7 +176,7 @@ def test_a_new_key_is_printed_and_its_digest_stored(cli: Cli) -> None:
 @pytest.mark.usefixtures("access_file")
 @pytest.mark.parametrize(
     ("is_full", "exit_code", "error"),
-    [(True, 4, "error: standard output: No space left on device\n"), (False, 141, "")],
+    [(True, 4, "error: standard output: no space left on device\n"), (False, 141, "")],
     ids=["full disk", "no reader"],
 )
 def test_a_key_that_cannot_be_printed_is_reported_by_its_digest(

@@ -314,13 +314,13 @@ def test_identifiers_of_the_snapshot_keep_their_servers(cli: Cli) -> None:
         (
             ["snapshot.db", "--source", "snapshot", "--observations", "./snapshot.db"],
             2,
-            "snapshot.db: is also a source; name another file",
+            "snapshot.db: same file as an input; choose another",
         ),
         (
             ["snapshot.db", "--observations", "other.csv"],
             6,
             (
-                "no observation was kept: 1 not in the snapshot (first: other.csv, line 2);"
+                "no observations kept: 1 not in the snapshot (first: other.csv, line 2);"
                 ' 1 identifier is not in the snapshot: "other"; add the records with --servers'
             ),
         ),
@@ -385,7 +385,7 @@ def test_a_snapshot_that_is_replaced_meanwhile_stays(base_here: Path, cli: Cli) 
     thread.join()
     assert (ran.exit_code, ran.stderr) == (
         4,
-        "error: snapshot.db: was replaced or changed meanwhile; try again\n",
+        "error: snapshot.db: changed during the update; try again\n",
     )
     assert (base_here / "snapshot.db").read_bytes() == b"another build"
     assert {path.name for path in base_here.iterdir()} == {"snapshot.db", "day.csv", "fifo.csv"}

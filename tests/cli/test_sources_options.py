@@ -104,8 +104,8 @@ def test_without_a_terminal_the_command_is_printed_that_asks_nothing(
 
     assert (ran.exit_code, ran.stdout, read_directory(two_counts)) == (2, b"", before)
     *_, unclear, nothing, line = ran.stderr.splitlines()
-    assert unclear.startswith("not clear from the file: which column has the counts: avg or peak; ")
-    assert nothing == "nothing was written; build it with"
+    assert unclear.startswith("unclear: which column has the counts: avg or peak; ")
+    assert nothing == "nothing written; check the options and run:"
     assert line == f"  srvstat snapshot build out.db 'two $(counts).csv' {PROPOSED}"
     assert cli(*shlex.split(line)[1:]).exit_code == 2
     built = cli(*shlex.split(line.replace("ZONE", "Europe/Berlin"))[1:])
@@ -120,7 +120,7 @@ def test_on_a_terminal_each_question_is_asked_until_the_answer_is_valid(two_coun
 
     assert code == 0, shown
     assert "  1  players=avg\n  2  players=peak\nanswer [players=avg]: " in shown
-    assert ']: "month" is not day-first, month-first, or a format of strptime' in shown
+    assert ']: "month" is not day-first, month-first, or a strptime format' in shown
     assert ']: no time zone "month-first"; use UTC or a name such as Europe/Berlin' in shown
     command = PROPOSED.replace("avg", "peak").replace("day-", "month-")
     command = command.replace("--time-format", "--time-zone Europe/Berlin --time-format")
@@ -133,7 +133,10 @@ def test_nothing_is_asked_for_an_output_that_exists(two_counts: Path, cli: Cli) 
 
     ran = cli(*BUILD_TWO)
 
-    assert (ran.exit_code, ran.stderr) == (2, "error: out.db: exists; --overwrite replaces it\n")
+    assert (ran.exit_code, ran.stderr) == (
+        2,
+        "error: out.db: already exists; add --overwrite to replace it\n",
+    )
 
 
 def test_enter_takes_the_proposal_and_the_zone_of_the_machine(two_counts: Path) -> None:

@@ -393,7 +393,7 @@ def run_shell(script: str, environment: dict[str, str]) -> subprocess.CompletedP
 
 
 ASK = f"{SHELL_COMMAND} compare harbor-city new-frontier"
-NO_SPACE = "error: standard output: No space left on device\n"
+NO_SPACE = "error: standard output: no space left on device\n"
 
 
 @each_form
@@ -407,7 +407,7 @@ def test_a_full_disk_exits_4(flag: str, environment: dict[str, str]) -> None:
 def test_a_closed_standard_output_exits_4(environment: dict[str, str]) -> None:
     done = run_shell(f"{ASK} >&-", environment)
 
-    assert (done.returncode, done.stderr) == (4, "error: standard output: Bad file descriptor\n")
+    assert (done.returncode, done.stderr) == (4, "error: standard output: bad file descriptor\n")
 
 
 def test_files_never_get_standard_descriptors(environment: dict[str, str]) -> None:
@@ -453,7 +453,7 @@ def test_a_file_size_limit_exits_4(environment: dict[str, str], tmp_path: Path) 
     done = run_shell(script, environment)
 
     assert done.stdout == "4\n"
-    assert done.stderr == "error: standard output: File too large\n"
+    assert done.stderr == "error: standard output: file too large\n"
 
 
 def test_a_nonblocking_pipe_loses_nothing(demo_snapshot: str) -> None:
@@ -493,7 +493,7 @@ def test_write_waits_for_a_full_pipe_and_reports_one_that_fails(pipe: tuple[int,
     assert bytes(read) == body
     with (
         replace_descriptor(1, reading),
-        pytest.raises(OutputError, match=r"^standard output: Bad file descriptor$"),
+        pytest.raises(OutputError, match=r"^standard output: bad file descriptor$"),
     ):
         write(b"x")
     with open(os.devnull, "rb") as other:
@@ -593,7 +593,7 @@ def test_options_choose_the_form_and_else_a_terminal_gets_a_table(
         assert FormOptions(format="parquet").choose() is Form.PARQUET
     with (
         replace_descriptor(1, terminal),
-        pytest.raises(UsageError, match=r"not for a terminal; add > file\.parquet"),
+        pytest.raises(UsageError, match=r"parquet is binary; redirect it: > file\.parquet"),
     ):
         FormOptions(format="parquet").choose()
 

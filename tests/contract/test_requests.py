@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,10 +99,10 @@ INVALID_BODIES = [
     (b"[]", "body: must be an object"),
     (b"{}", "servers: missing"),
     (body(servers="ab"), "servers: must be an array"),
-    (refer_to(), "servers: 0 given, 2 to 5 needed"),
-    (refer_to("a"), "servers: 1 given, 2 to 5 needed"),
-    (refer_to(*"abcdef"), "servers: 6 given, 2 to 5 needed"),
-    (body(servers=[{}, A] * 3), "servers: 6 given, 2 to 5 needed"),
+    (refer_to(), "servers: 0 given; 2 to 5 required"),
+    (refer_to("a"), "servers: 1 given; 2 to 5 required"),
+    (refer_to(*"abcdef"), "servers: 6 given; 2 to 5 required"),
+    (body(servers=[{}, A] * 3), "servers: 6 given; 2 to 5 required"),
     (body(servers=["a", "b"]), "servers[0]: must be an object"),
     (body(servers=[A, None]), "servers[1]: must be an object"),
     (body(servers=[A, {"by": "id"}]), "servers[1].identifier: missing"),
@@ -160,7 +161,7 @@ def test_the_reason_is_one_line_for_any_name_of_an_unknown_property(key: str) ->
 def test_the_reason_quotes_only_the_start_of_a_long_value() -> None:
     assert (
         find_body_problem(body(servers=[A, B], range="y" * 9000))
-        == f'range: "{"y" * 59}… {NOT_A_RANGE}'
+        == f'range: "{"y" * 59}…" {NOT_A_RANGE}'
     )
 
 
@@ -173,10 +174,7 @@ DUPLICATES = [
 
 @pytest.mark.parametrize(("request_body", "second", "first"), DUPLICATES)
 def test_equal_references_are_invalid(request_body: bytes, second: int, first: int) -> None:
-    assert (
-        find_body_problem(request_body)
-        == f"servers[{second}]: the same reference as servers[{first}]"
-    )
+    assert find_body_problem(request_body) == f"servers[{second}]: duplicates servers[{first}]"
 
 
 @pytest.mark.parametrize("request_body", [refer_to("a"), refer_to("a", "a")])
@@ -311,8 +309,8 @@ def test_a_request_has_exactly_one_key(headers: Headers, reason: str) -> None:
         (b"a", b"by=%4", [], "query: a broken percent-escape"),
         (b"%zz", b"", [], "identifier: a broken percent-escape"),
         (b"%ff", b"", [], "identifier: not UTF-8"),
-        (b"a", b"", [(b"content-length", b"1")], "body: Get Server has no body"),
-        (b"a", b"", [(b"transfer-encoding", b"chunked")], "body: Get Server has no body"),
+        (b"a", b"", [(b"content-length", b"1")], "body: not allowed for Get Server"),
+        (b"a", b"", [(b"transfer-encoding", b"chunked")], "body: not allowed for Get Server"),
     ],
 )
 def test_an_invalid_request_of_get_server_is_refused(
@@ -326,8 +324,8 @@ def test_an_invalid_request_of_get_server_is_refused(
 @pytest.mark.parametrize(
     ("headers", "reason"),
     [
-        ([], "content-type: 0 given, exactly one needed"),
-        ([JSON, JSON], "content-type: 2 given, exactly one needed"),
+        ([], "content-type: must be given exactly once"),
+        ([JSON, JSON], "content-type: must be given exactly once"),
         ([(b"content-type", b"text/plain")], 'content-type: "text/plain" is not application/json'),
         ([JSON, (b"content-encoding", b"gzip")], "content-encoding: not supported"),
     ],
@@ -390,13 +388,19 @@ def test_an_error_of_a_parameter_survives_pickling(value: str) -> None:
     assert copy.describe("--{}".format) == f"--tz: no time zone {value}"
 
 
+def test_a_folder_of_shards_gets_the_game_of_its_servers_from_fleet(tmp_path: Path) -> None:
+    reason = MissingGameError(str(tmp_path), "x").reason
+
+    assert "; run srvstat fleet --snapshots again with --game game_a or --game game_b" in reason
+
+
 def test_every_error_survives_pickling() -> None:
     unknown = UnknownServerError(ServerReference(identifier="x", by="id"), "servers[0]: ")
     kinds = find_subclasses(SrvstatError) - {ApiError}
     plain = [kind for kind in kinds if "__init__" not in vars(kind)]
     errors = [
         unknown,
-        UnknownNameError("A b", "servers[0]: bad"),
+        UnknownNameError("A b"),
         MissingGameError("a.db", "x"),
         WrongMethodError("PUT", "GET, HEAD"),
         RateLimitedError("too many", 7),

@@ -58,10 +58,10 @@ def test_an_instant_is_parsed_to_the_millisecond(text: str, at: int) -> None:
     assert parse_instant(text) == at
 
 
-NO_INSTANT = "not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ"
-NO_ZONE = "no time zone: end it with Z or an offset such as +02:00"
-NO_TIME = "no such time of day (hours 00 to 23, minutes and seconds 00 to 59)"
-NO_DAY = "no such day in the calendar"
+NO_INSTANT = "not a time; use YYYY-MM-DDTHH:MM:SSZ or Unix milliseconds"
+NO_ZONE = "no time zone; add Z or an offset such as +02:00"
+NO_TIME = "invalid time of day"
+NO_DAY = "invalid date"
 OUTSIDE = "outside the years 1970 to 9999"
 
 REJECTED = [

@@ -312,7 +312,11 @@ def test_a_page_reads_the_answers_of_the_api(read: Any) -> None:
 def test_a_page_reads_errors_with_their_headers(read: Any) -> None:
     answers = read["allowed origin"]["answers"]
 
-    assert read_error(answers["unknown server"]) == (404, "SERVER_NOT_FOUND", "no id nobody")
+    assert read_error(answers["unknown server"]) == (
+        404,
+        "SERVER_NOT_FOUND",
+        "no server with id nobody",
+    )
     assert read_error(answers["unknown path"]) == (404, "INVALID_REQUEST", "path: not in the API")
     assert read_error(answers["no key"]) == (
         401,

@@ -227,7 +227,7 @@ def test_a_directory_without_permissions_is_refused_at_the_start(
 
     os.chmod("closed", 0o700)
     assert (ran.exit_code, ran.stdout) == (4, b"")
-    assert ran.stderr == "error: closed/out.db: Permission denied\n"
+    assert ran.stderr == "error: closed/out.db: permission denied\n"
     assert read_directory(here / "closed") == {"out.db": b"old"}
 
 
@@ -293,9 +293,9 @@ def test_what_exists_stays_even_if_it_appears_late(
     make: Callable[[str], None], empty: Path
 ) -> None:
     make("new")
-    with pytest.raises(UsageError, match="new: exists; name a new folder"):
+    with pytest.raises(UsageError, match="new: already exists; choose a new folder"):
         write_folder("new")
-    with pytest.raises(UsageError, match="late: exists; name a new folder"):
+    with pytest.raises(UsageError, match="late: already exists; choose a new folder"):
         write_folder("late", lambda: make("late"))
 
     assert list_names(empty) == ["late", "new"]
@@ -306,7 +306,7 @@ def test_what_exists_stays_even_if_it_appears_late(
 def test_a_file_that_can_not_be_written_is_an_error_with_the_title() -> None:
     write_file("in/a", [b"1"], title="title")
 
-    with pytest.raises(OutputError, match="title: File exists"):
+    with pytest.raises(OutputError, match="title: file exists"):
         write_file("in/a", [b"2"], title="title")
 
 
@@ -338,7 +338,7 @@ def test_a_file_is_copied_with_or_without_the_kernels_help(
 
 
 def test_an_error_names_the_file_when_the_copy_is_needed(source: int, tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match=r"^shown: No such file or directory$"):
+    with pytest.raises(OutputError, match=r"^shown: no such file or directory$"):
         copy_file("shown", source, str(tmp_path / "missing"))
 
     os.close(source)
@@ -348,7 +348,7 @@ def test_an_error_names_the_file_when_the_copy_is_needed(source: int, tmp_path: 
     ("path", "expected"),
     [
         ("gone", SourceError("gone: no such file; create it")),
-        ("/dev/null/x", OutputError("/dev/null/x: Not a directory")),
+        ("/dev/null/x", OutputError("/dev/null/x: not a directory")),
         ("a\0b", SourceError("a\0b: not a file name")),
     ],
 )

@@ -247,16 +247,16 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([*COMMAND, "--range=7d"], "--range: needs -o; a snapshot has all observations"),
-        ([*COMMAND, "--snapshots="], "--snapshots: the name is empty; name a file"),
+        ([*COMMAND, "--range=7d"], "--range requires -o; a snapshot always has all observations"),
+        ([*COMMAND, "--snapshots="], "--snapshots: empty; give a file name"),
         (
             [*COMMAND, "--snapshots=a\udcff"],
             "--snapshots a\\udcff: the whole path must be UTF-8; name another one",
         ),
-        ([*COMMAND, "--snapshots=old", "--overwrite"], "old: exists; name a new folder"),
+        ([*COMMAND, "--snapshots=old", "--overwrite"], "old: already exists; choose a new folder"),
         (
             ["fleet", "rows.csv", "--game=game_a", "-o", "results.ndjson", "--shards=2"],
-            "--shards: needs --snapshots DIR",
+            "--shards requires --snapshots DIR",
         ),
     ],
 )
@@ -276,7 +276,7 @@ def square(number: int, report: Report) -> tuple[int, int]:
 
 def fail(number: int, _report: Report) -> None:
     if number == 1:
-        raise OutputError("shard: No space left on device")
+        raise OutputError("shard: no space left on device")
 
 
 def die(_number: int, _report: Report) -> None:
@@ -370,7 +370,7 @@ def test_jobs_of_a_suspended_program_continue_in_other_processes(tmp_path: Path)
 
 
 def test_an_error_of_a_job_is_raised() -> None:
-    with pytest.raises(OutputError, match="shard: No space left on device"):
+    with pytest.raises(OutputError, match="shard: no space left on device"):
         [*do_jobs(fail, range(3), processes=2, report=print)]
 
 

@@ -220,8 +220,8 @@ def test_what_the_job_refuses_leaves_no_file(capfd: pytest.CaptureFixture[str], 
         ([week, "-o", "r.ndjson", "--range=8d"], 40, "INVALID_REQUEST"),
         ([week, "no.csv", "-o", "r.ndjson"], 6, "error: no.csv: Path does not exist: "),
         ([str(here / "other.csv"), "-o", "r.ndjson"], 6, "other.csv: CSV header does not conform"),
-        ([week, "-o", "r.ndjson", "--at=5"], 6, "no observation was kept: "),
-        ([week, bad, "-o", "r.ndjson"], 6, "bad.csv: 11 of 31 rows were rejected"),
+        ([week, "-o", "r.ndjson", "--at=5"], 6, "no observations kept: "),
+        ([week, bad, "-o", "r.ndjson"], 6, "bad.csv: 11 of 31 rows rejected"),
     ):
         assert run_job(*arguments, "--servers=servers.ndjson") == code
         assert message in capfd.readouterr().err

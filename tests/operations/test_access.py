@@ -92,22 +92,22 @@ def test_the_error_for_an_unknown_plan_lists_the_plans(path: Path) -> None:
         (STARTER, GET, None),
         (STARTER, compare("24h"), None),
         (STARTER, compare("7d"), None),
-        (STARTER, compare("30d"), "the plan starter does not include 30d, only 24h, 7d"),
+        (STARTER, compare("30d"), "plan starter does not include range 30d; it includes 24h, 7d"),
         (DETAILS, GET, None),
         (
             DETAILS,
             compare("24h"),
-            "the plan details does not include compare-servers, only get-server",
+            "plan details does not include operation compare-servers; it includes get-server",
         ),
         (
             Plan(name="none", operations=(), ranges=("24h",)),
             GET,
-            "the plan none does not include get-server or any other operation",
+            "plan none does not include operation get-server or any other operation",
         ),
         (
             Plan(name="raw", operations=("compare-servers",), ranges=()),
             compare("24h"),
-            "the plan raw does not include 24h or any other range",
+            "plan raw does not include range 24h or any other range",
         ),
     ],
 )
@@ -231,7 +231,7 @@ def test_a_path_that_is_not_a_regular_file_is_rejected_at_once(tmp_path: Path) -
         (str(fifo), "a pipe, socket or device, not an access file"),
         (os.devnull, "a pipe, socket or device, not an access file"),
         (str(tmp_path / "none"), "no such file; `srvstat demo` writes an example"),
-        (str(fifo / "below"), "Not a directory"),
+        (str(fifo / "below"), "not a directory"),
         ("a\0b", "not a file name"),
     ):
         with pytest.raises(SourceError) as refused:
@@ -357,7 +357,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
     done = run(command, capture_output=True, text=True, check=True)
 
-    assert (done.stdout, done.stderr) == (": File too large\n", "")
+    assert (done.stdout, done.stderr) == (": file too large\n", "")
     assert path.read_text() == PLANS
 
 
@@ -366,7 +366,7 @@ def test_a_read_only_file_is_an_output_error(path: Path) -> None:
     if os.access(path, os.W_OK):
         pytest.skip("this user may write all files")
 
-    with pytest.raises(OutputError, match="Permission denied"):
+    with pytest.raises(OutputError, match="permission denied"):
         add_key(str(path), "starter", generate_key())
 
 

@@ -217,7 +217,7 @@ def test_all_values_are_drawn_in_proportion_and_nothing_else(
     check_text(shown, width)
     check_text(render_chart(table, Screen(width, ascii_only=True)), width)
     if all(value is None for column in columns for value in column):
-        assert " ".join(shown.split()) == "nothing to draw: no observation in the window"
+        assert " ".join(shown.split()) == "nothing to draw: no observations in the window"
         return
     areas = read_areas(shown, count)
     assert len(areas) == len(columns)

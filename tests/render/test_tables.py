@@ -279,5 +279,5 @@ def test_a_heat_map_is_blue_with_the_averages_that_fit_and_complete_without_colo
     assert "#167" in ascii_only
     for shown in (wide, narrow, plain, ascii_only):
         assert max(map(cell_len, re.sub(r"\x1b\[[0-9;]*m", "", shown).split("\n"))) <= 140
-        assert "busiest Sun 23:00 to 24:00 with 167.00" in shown
+        assert "busiest Sun 23:00 to 24:00 (167.00 players)" in shown
         assert shown.rpartition("Sun")[2].count("\n") <= 4

@@ -164,7 +164,7 @@ def test_the_aliases_and_merge_keys_of_a_cassette_take_no_room(path: Path) -> No
 
 @pytest.mark.parametrize("damage", ["interactions: [\n", '{"version": 1'])
 def test_a_damaged_cassette_is_refused(damage: str, path: Path) -> None:
-    with pytest.raises(SourceError, match="damaged, or of a newer version; send it again"):
+    with pytest.raises(SourceError, match="damaged, or of a newer version; ask for it again"):
         read_all(path, damage)
 
 

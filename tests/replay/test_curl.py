@@ -183,7 +183,7 @@ def test_carets_of_windows_are_read(command: str, mail: Path) -> None:
     assert read.body == b'{"a":"x%41& y"}'
 
 
-VARIABLE = "a variable or substitution; replace it by its value"
+VARIABLE = "a variable or substitution; replace it with its value"
 NOT_PLAIN = "a substitution, a backtick or a bracket outside quotes; write or quote its value"
 NOT_READ = "files and standard input are not read; write the contents into the command"
 PIPE = f"a pipe or <: {NOT_READ}"
@@ -198,7 +198,7 @@ PIPE = f"a pipe or <: {NOT_READ}"
         ("curl -s-k http://h/", "unknown option -…"),
         ("curl --data='{}' http://h/", "unknown option --data"),
         ("curl --url=http://h/", "unknown option --url"),
-        ("curl http://h/ -d", "-d: without its argument"),
+        ("curl http://h/ -d", "-d: missing argument"),
         ("curl --max-time 5 -X POST", "no URL"),
         ('curl -X "$M" http://h/', f"request: {VARIABLE}"),
         ('curl "$BASE/compare"', f"url: {VARIABLE}"),
@@ -215,7 +215,7 @@ PIPE = f"a pipe or <: {NOT_READ}"
         ("curl -d \"$(cat 'a')$((1))\" http://h/", NOT_PLAIN),
         ('curl -d "${A" http://h/', NOT_PLAIN),
         ("curl -d {a,b} http://h/", NOT_PLAIN),
-        ("curl 'http://h/ a'", "url: a space or a control character; encode it"),
+        ("curl 'http://h/ a'", "url: contains a space or control character; percent-encode it"),
         ("curl -d $'a\\0' http://h/", "a NUL character"),
         ("curl -d 'a\0' http://h/", "a NUL character, or not UTF-8"),
         ('curl -d "a', "a quote is not closed"),

@@ -298,7 +298,7 @@ def test_a_name_is_that_of_a_server_in_the_later_snapshot(cli: Cli, old: str, bu
     assert find("b") == ([], ["b"])  # an id wins
     ran = cli("snapshot", "diff", old, new, "a lobby")
     assert (ran.exit_code, ran.stdout[:9]) == (40, b'{"error":')
-    assert ran.stderr.endswith(', and no server has this name; similar: c ("The Lobby")\n')
+    assert ran.stderr == 'no server is named "a lobby"; did you mean c ("The Lobby")?\n'
 
 
 def test_an_invalid_identifier_is_refused_before_the_files_are_read(cli: Cli) -> None:
@@ -311,7 +311,7 @@ def test_answers_are_as_of_the_given_time(cli: Cli, old: str, new: str) -> None:
         ran = cli("snapshot", "diff", old, new, "a", "--at", str(at))
         ranges = [one["range"] for one in ran.json["answers"]]
         assert ("7d" in ranges) is is_listed
-        late = f"later than {old}, which ends 2026-03-01 12:00:00 UTC"
+        late = f"after the end of {old}, 2026-03-01 12:00:00 UTC"
         assert (late in ran.stderr) is (at > AS_OF)
 
 

@@ -292,7 +292,7 @@ def test_a_variable_that_is_only_read_keeps_its_value(between: str, tmp_path: Pa
 NOT_WHOLE = "not a whole call with its values; write them into it, or copy it as cURL"
 EXPRESSION = "an expression, or a quote that is not closed; write the values as text"
 FILES = "-InFile, -Form: files and standard input are not read; write the contents into the command"
-UNKNOWN = "a variable or substitution; replace it by its value"
+UNKNOWN = "a variable or substitution; replace it with its value"
 
 
 @pytest.mark.parametrize(
@@ -488,8 +488,8 @@ def test_what_cannot_be_unpacked_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "x.har"
     packed = gzip.compress(CURL.encode())
     for content, reason in (
-        (packed[:-9], "damaged or cut gzip data; send it again"),
-        (b"PK\x03\x04" + bytes(50), "a damaged archive; send it again"),
+        (packed[:-9], "damaged or cut gzip data; ask for it again"),
+        (b"PK\x03\x04" + bytes(50), "a damaged archive; ask for it again"),
         (b"hello", "no request found"),
     ):
         path.write_bytes(content)
@@ -572,7 +572,7 @@ def test_a_variable_of_postman_makes_a_request_unreadable(tmp_path: Path) -> Non
     (read,) = read_recording(str(path))
 
     assert isinstance(read, Unreadable)
-    assert read.reason == "a variable {{…}}; replace it by its value"
+    assert read.reason == "a variable {{…}}; replace it with its value"
 
 
 @pytest.mark.parametrize(
@@ -619,5 +619,5 @@ def test_a_damaged_member_leaves_the_others_readable(tmp_path: Path) -> None:
 
     damaged, other = read_recording(str(path))
 
-    assert damaged == Unreadable(f"{path}/a.txt", "damaged; send the archive again")
+    assert damaged == Unreadable(f"{path}/a.txt", "damaged; ask for the archive again")
     assert isinstance(other, Exchange)

@@ -67,8 +67,9 @@ def test_the_name_or_else_the_content_selects_the_kind(
     assert read.head.path == b"/gateway/v1/servers/a"
 
 
-def test_an_empty_file_has_no_exchanges(tmp_path: Path) -> None:
-    assert read_all(tmp_path / "a", b" \n") == []
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="/a: empty; ask for the recording again"):
+        read_all(tmp_path / "a", b" \n")
 
 
 @pytest.mark.parametrize(
@@ -284,7 +285,8 @@ def test_an_invalid_line_is_unreadable_and_the_rest_is_read(case: Path) -> None:
     assert isinstance(last, Exchange)
 
 
-NO_ZONE = "no time zone: end it with Z or an offset such as +02:00"
+NOT_MILLISECONDS = "not a time; use YYYY-MM-DDTHH:MM:SSZ or Unix milliseconds"
+NO_ZONE = "no time zone; add Z or an offset such as +02:00"
 
 
 @pytest.mark.parametrize(
@@ -295,7 +297,7 @@ NO_ZONE = "no time zone: end it with Z or an offset such as +02:00"
         (change(version=2), "version: 2 is not one of 1"),
         (change(document="replay"), 'document: "replay" is not one of recording'),
         (change(asOf="2026-03-01 12:00"), f"asOf: {NO_ZONE}"),
-        (change(requestedAt=-1), "requestedAt: not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ"),
+        (change(requestedAt=-1), f"requestedAt: {NOT_MILLISECONDS}"),
         (change(requestedAt=None), "requestedAt: must be an integer"),
         (change(root=7), "root: must be a string"),
         (change(more=1), "more: unknown property"),
@@ -575,7 +577,7 @@ NO_ENTRIES = "not a HAR file: it has no array log.entries; export it as HAR 1.2"
         ('{"log": {"entries": [{}], "x": \'\'}}', "not JSON after entry 1; export it again"),
         ('{"log": {"entries": []}} x', "not JSON after entry 0; export it again"),
         ('{"log": {"entries": ["\\q"]}}', "not JSON after entry 0; export it again"),
-        ("", "cut off after entry 0; export it again"),
+        ("", "empty; ask for the recording again"),
     ],
 )  # fmt: skip
 def test_what_is_not_a_har_is_refused(text: str, problem: str, har: Path) -> None:

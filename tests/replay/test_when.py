@@ -118,13 +118,13 @@ def test_figures_of_several_servers_are_dated_at_once(cli: Cli) -> None:
         {"from": format_instant(AS_OF - DAY), "to": format_instant(AS_OF)}
     ]
     assert "no match for 30d between 2026-" in table
-    assert "a: closest from" in table
+    assert "a: closest match," in table
     near = cli("when", "a", "peak=40", "lowest=3", "--table").stdout.decode()
     assert [line.split()[:3] for line in near.splitlines()[-2:]] == [
         ["✗", "peak", "40"],
         ["✓", "lowest", "3"],
     ]
-    assert "b: 1 match, the last from" in table
+    assert "b: 1 match; last: " in table
     found = cli("when", "a", "lowest=3", "peak=9", "--range", "7d", "--table")
     assert (found.exit_code, "1 match for 7d between " in found.stdout.decode()) == (0, True)
 
@@ -154,11 +154,24 @@ def test_a_rounded_figure_has_half_a_unit_of_its_last_digit(
 @pytest.mark.parametrize(
     ("words", "exit_code", "reason"),
     [
-        (["median=3"], 2, "median=3: no server; write an identifier before it"),
-        (["a"], 2, "a: no number; write one after it, such as median=113"),
-        (["a", "uptime=3"], 2, "uptime=3: unknown; write one of samples, average, median"),
-        (["a", "median=x"], 2, "median=x: unknown"),
-        (["unknown", "median=3"], 44, "no id unknown"),
+        (
+            ["median=3"],
+            2,
+            "median=3: no server before it; write, for example, harbor-city median=3",
+        ),
+        (["a"], 2, "a: no numbers after it; add one, such as median=113"),
+        (
+            ["a", "uptime=3"],
+            2,
+            'uptime=3: no statistic "uptime"; use one of samples, average, median',
+        ),
+        (
+            ["a", "median=x"],
+            2,
+            "median=x: not a number; write digits with a decimal point, such as median=1000.5",
+        ),
+        (["a", "median=1,000"], 2, "median=1,000: not a number"),
+        (["unknown", "median=3"], 44, "no server with id unknown"),
         (["a", "median=3", "--range", "8d"], 40, "range"),
     ],
 )

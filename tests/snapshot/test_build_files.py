@@ -211,7 +211,7 @@ def test_a_closed_descriptor_is_refused_for_rejects(here: Path) -> None:
 
     ran = srvstat(*WEEK, "--rejects", "/dev/fd/99")
 
-    assert (ran.exit_code, ran.stderr) == (4, "error: /dev/fd/99: Bad file descriptor\n")
+    assert (ran.exit_code, ran.stderr) == (4, "error: /dev/fd/99: bad file descriptor\n")
     assert read_directory(here) == before
 
 
@@ -230,14 +230,14 @@ READ_ONCE = "standard input (-) can be read only once"
 NO_LIMITS = ["", "-1", "1e3", "100.1%", "%"]
 NOT_UTF8_TEXT = "not UTF-8; if it is Windows-1252, add --encoding cp1252"
 REFUSALS = [
-    (["--observations", "gone.csv"], 6, "gone.csv: No such file or directory"),
+    (["--observations", "gone.csv"], 6, "gone.csv: no such file or directory"),
     (["--observations", "directory"], 6, None),
     (
         ["--observations", "directory", "--format", "csv"],
         6,
-        "directory: has no files of data; name a file",
+        "directory: no data files found; name a file",
     ),
-    (["--observations", "week.csv/x.csv"], 6, "week.csv/x.csv: Not a directory"),
+    (["--observations", "week.csv/x.csv"], 6, "week.csv/x.csv: not a directory"),
     (["--observations", "header.csv"], 6, None),
     (["--observations", "late.csv"], 6, f"late.csv, line 80002: {NOT_UTF8_TEXT}"),
     (["--observations", "cut.csv.gz"], 6, "cut.csv.gz, line 3: the gzip data is cut off here"),
@@ -249,7 +249,7 @@ REFUSALS = [
     (
         ["--observations", "week.csv", "--servers", "gone.ndjson"],
         6,
-        "gone.ndjson: No such file or directory",
+        "gone.ndjson: no such file or directory",
     ),
     (
         ["--observations", "week.csv", "--servers", "bad.ndjson"],
@@ -267,14 +267,14 @@ REFUSALS = [
     (
         ["--observations", "week.csv", "--rejects", "gone/x"],
         4,
-        "gone/x: its folder does not exist; create it first",
+        "gone/x: the folder does not exist; create it first",
     ),
     (["--observations", "week.csv", "--rejects", "directory"], 2, None),
     (["--observations", "week.csv", "--rejects", "out.db"], 2, None),
     (
         ["--observations", "week.csv", "--rejects", "-"],
         2,
-        "--rejects: - is not a file; name a file",
+        "--rejects: standard output is not supported; give a file name",
     ),
     (["--observations", "-", "--observations", "-"], 2, READ_ONCE),
     (["--servers", "-", "--observations", "-"], 2, READ_ONCE),
@@ -358,7 +358,7 @@ def test_an_output_that_cannot_be_written_is_refused(
     ran = cli("snapshot", "build", output, *sources, *overwrite)
 
     assert (ran.exit_code, ran.stdout) == (exit_code, b"")
-    assert ran.stderr.startswith(f"error: {'OUTPUT: -' if output == '-' else output}")
+    assert ran.stderr.startswith(f"error: {'OUTPUT: standard output' if output == '-' else output}")
     assert read_directory(here) == before
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 

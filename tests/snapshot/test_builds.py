@@ -31,7 +31,7 @@ from support.snapshots import (
 pytestmark = pytest.mark.usefixtures("here")
 
 
-FALLBACKS = "2 current counts, filled in from the last observation (0 without one)"
+FALLBACKS = "2 current counts taken from the last observation (0 if there is none)"
 ALL_KINDS = f"""\
 serverId,observedAt,players
 a,{AS_OF},1
@@ -62,7 +62,7 @@ def test_every_row_is_kept_repeated_conflicting_rejected_or_skipped(cli: Cli) ->
     assert read
     assert int(read[2].replace(",", "")) == round(12 / float(read[1]))
     assert summary == {
-        "servers": "2 (1 not public, left out)",
+        "servers": "2 (1 not public, omitted)",
         "kept": "2",
         "repeated": "2",
         "conflicting": "2",
@@ -74,8 +74,8 @@ def test_every_row_is_kept_repeated_conflicting_rejected_or_skipped(cli: Cli) ->
     }
     assert read_observations("out.db") == [("a", AS_OF, 1), ("b", AS_OF - DAY, 3)]
     assert (
-        "first rejected or conflicting row: week.csv, line 4: players: an earlier row of this"
-        " server and time has 1\n" in ran.stderr
+        "first: week.csv, line 4: players: conflicts with an earlier row for the same server and"
+        " time, which has 1\n" in ran.stderr
     )
 
 
@@ -170,7 +170,7 @@ def test_a_snapshot_without_observations_needs_allow_empty_and_as_of(data: bytes
     for options in ([], ["--at", str(AS_OF)], ["--allow-empty"]):
         refused = cli(*WEEK, *options)
         assert (refused.exit_code, Path("out.db").exists()) == (6, False)
-        assert refused.stderr.startswith("error: no observation was kept: ")
+        assert refused.stderr.startswith("error: no observations kept: ")
 
     assert cli(*WEEK, "--allow-empty", "--at", str(AS_OF)).exit_code == 0
     info = cli("snapshot", "info", "out.db").json
@@ -400,7 +400,7 @@ def test_a_partial_record_is_completed(cli: Cli) -> None:
 
     ran = cli(*LISTED, "--game", "game_a")
 
-    completed = "cfxId of 2 servers; game, hostname of 1 server"
+    completed = "cfxId for 2 servers; game, hostname for 1 server"
     assert parse_summary(ran)["completed"] == completed
     servers = cli("servers", "-s", "out.db", "--json").json["servers"]
     fields = ("cfxId", "game", "hostname", "sourceId", "completed")
@@ -428,8 +428,8 @@ def test_a_servers_file_may_have_ids_to_make_slugs_of(cli: Cli) -> None:
         (
             [{"id": "a"}, server("b", cfxId="a")],
             (
-                'servers.ndjson: the servers a and b have the same cfxId: "a"; the id replaces'
-                " a cfxId that is missing"
+                'servers.ndjson: the servers a and b have the same cfxId: "a"; a missing cfxId'
+                " defaults to the id"
             ),
         ),
         (
@@ -475,7 +475,7 @@ def test_rows_of_all_source_ids_are_those_of_one_server(cli: Cli) -> None:
 
     assert ran.exit_code == 0
     assert read_observations("out.db") == [("room", 5, 5), ("room", 6, 7), ("room", 7, 8)]
-    conflict = "players: an earlier row of this server and time has 5"
+    conflict = "players: conflicts with an earlier row for the same server and time, which has 5"
     assert [each["reason"] for each in read_rejects()] == [conflict]
     (listed,) = cli("servers", "-s", "out.db", "--json").json["servers"]
     assert (listed["sourceId"], listed["otherSourceIds"]) == ("Room 1", ["Room 2"])
@@ -551,7 +551,7 @@ def test_a_draft_without_usable_rows_is_refused_with_the_reasons(cli: Cli) -> No
     assert (ran.exit_code, ran.stdout) == (6, b"")
     assert ran.stderr == (
         "error: no server was found: 2 rejected, serverId: empty (first: week.csv, line 2:"
-        ' ""); 1 rejected, observedAt: no time zone: end it with Z or an offset such as'
+        ' ""); 1 rejected, observedAt: no time zone; add Z or an offset such as'
         ' +02:00 (first: week.csv, line 3: "2026-03-01 12:00"); add --time-zone UTC if'
         " the times are in UTC\n"
     )

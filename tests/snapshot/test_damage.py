@@ -119,9 +119,9 @@ def test_an_incomplete_draft_is_refused(copy: str) -> None:
     row = read_row(copy)
     check_draft("out.db", copy, row)
 
-    with pytest.raises(OutputError, match=r"^out\.db: the written file does not read back"):
+    with pytest.raises(OutputError, match=r"^out\.db: verification after writing failed"):
         check_draft("out.db", copy, row._replace(repeated=row.repeated + 1))
-    with pytest.raises(OutputError, match="does not read back"):
+    with pytest.raises(OutputError, match="verification after writing failed"):
         check_draft("out.db", f"{copy}.gone", row)
 
 
@@ -134,18 +134,18 @@ def test_the_rows_that_an_update_wrote_are_read_back(copy: str, demo_snapshot: s
     check_draft(demo_snapshot, copy, own, {"harbor-city": 0})
 
     for output, row in ((copy, own), (demo_snapshot, own._replace(repeated=own.repeated + 1))):
-        with pytest.raises(OutputError, match="does not read back"):
+        with pytest.raises(OutputError, match="verification after writing failed"):
             check_draft(output, copy, row, {"harbor-city": 0})
     change(copy, "UPDATE blocks SET marks = zeroblob(length(marks))")
     check_draft(demo_snapshot, copy, own, {})
-    with pytest.raises(OutputError, match="does not read back"):
+    with pytest.raises(OutputError, match="verification after writing failed"):
         check_draft(demo_snapshot, copy, own, {"harbor-city": 0})
 
 
 def test_a_draft_with_a_directory_that_lacks_identifiers_is_refused(copy: str) -> None:
     replace_bucket(copy, Bucket(1, b"", b""))
 
-    with pytest.raises(OutputError, match="does not read back"):
+    with pytest.raises(OutputError, match="verification after writing failed"):
         check_draft("out.db", copy, read_row(copy))
 
 
@@ -164,7 +164,7 @@ def test_a_draft_is_checked_beyond_what_answers_read(copy: str, cli: Cli) -> Non
         file.write(b"\0")
 
     assert cli(*COMPARE, "-s", copy).exit_code == 0
-    with pytest.raises(OutputError, match="does not read back"):
+    with pytest.raises(OutputError, match="verification after writing failed"):
         check_draft("out.db", copy, read_row(copy))
 
 

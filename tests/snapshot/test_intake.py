@@ -124,8 +124,8 @@ ISO = {
     AS_OF + 1000: "2026-03-01T12:00:01Z",
     978_307_200_000: "2001-01-01T00:00:00Z",
 }
-COUNT = "players: must be a whole number from 0 to 9007199254740991"
-NEITHER = "not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ"
+COUNT = "players: must be a whole number from 0 to 2^53 - 1"
+NEITHER = "not a time; use YYYY-MM-DDTHH:MM:SSZ or Unix milliseconds"
 FORMS = {
     "plain.csv": "{id},{at},{players}",
     "iso.csv": "{id},{iso},{players}",
@@ -136,9 +136,9 @@ FORMS = {
 MALFORMED = {
     "csv": [
         ("nonsense", "must have 3 fields, not 1"),
-        ("a,1772366400000,07", f"{COUNT}, in digits only"),
+        ("a,1772366400000,07", f"{COUNT}, without separators"),
         ("a,soon,7", f"observedAt: {NEITHER}"),
-        ("a,2026-02-29T12:00:00Z,7", "observedAt: no such day in the calendar"),
+        ("a,2026-02-29T12:00:00Z,7", "observedAt: invalid date"),
         ("a,1969-12-31T23:59:59Z,7", "observedAt: outside the years 1970 to 9999"),
         ('"a,1,7', "a quote is not closed"),
         ('"a\nb",1,7', "serverId: must be 1 to 128 letters, digits and hyphens"),
@@ -266,7 +266,7 @@ def test_strict_reports_a_conflict_before_a_later_refused_file(cli: Cli) -> None
     Path("wrong.csv").write_text("server,time,players\n")
     command = [*COMMAND, "--observations", "odd.csv", "--observations", "wrong.csv"]
 
-    reason = "players: an earlier row of this server and time has 1"
+    reason = "players: conflicts with an earlier row for the same server and time, which has 1"
     assert cli(*command, "--strict").stderr == f"error: odd.csv, line 3: {reason}\n"
     assert cli(*command).stderr.startswith("error: wrong.csv")
 

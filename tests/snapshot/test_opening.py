@@ -25,7 +25,7 @@ from support.snapshots import read_directory
 pytestmark = pytest.mark.usefixtures("empty_directory")
 
 MISSING = ["x.db", "x?mode=rwc.db", "x#y.db", ":memory:", "file:x.db"]
-WRONG_SIZE = "truncated or extended since it was built; copy it again"
+WRONG_SIZE = "incomplete or modified; copy it again"
 
 
 CheckRefusal = Callable[[str, str], None]
@@ -93,22 +93,21 @@ OTHER_FILES = [
 
 @pytest.mark.parametrize(
     ("data", "problem"),
-    [(b"", "an empty file, not"), *((data, "not a snapshot and not") for data in OTHER_FILES)],
+    [(b"", "an empty file, not a snapshot"), *((data, "not a snapshot") for data in OTHER_FILES)],
 )
 def test_other_file_formats_are_refused(
     data: bytes, problem: str, check_refusal: CheckRefusal
 ) -> None:
     Path("x.db").write_bytes(data)
 
-    what = "a snapshot" if not data else "a SQLite file"
-    check_refusal("x.db", f"x.db: {problem} {what}; {BUILD_ONE}")
+    check_refusal("x.db", f"x.db: {problem}; {BUILD_ONE}")
 
 
 def test_a_sqlite_file_of_another_program_is_refused(check_refusal: CheckRefusal) -> None:
     with closing(sqlite3.connect("x.db")) as connection, connection:
         connection.execute("CREATE TABLE secret (id TEXT)")
 
-    check_refusal("x.db", f"x.db: a SQLite file of another program; {BUILD_ONE}")
+    check_refusal("x.db", f"x.db: a SQLite file, but not a snapshot; {BUILD_ONE}")
 
 
 @pytest.mark.parametrize(
@@ -308,7 +307,7 @@ def test_a_snapshot_replaced_at_every_attempt_is_refused(replace_before_opening:
     with pytest.raises(SnapshotError) as given_up:
         open_snapshot("snapshot.db")
 
-    assert given_up.value.reason == "snapshot.db: was replaced each time it was opened; try again"
+    assert given_up.value.reason == "snapshot.db: keeps being replaced; try again"
 
 
 @pytest.fixture

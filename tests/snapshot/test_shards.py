@@ -291,14 +291,14 @@ def ask(path: Path) -> list[Any]:
         return [[one.id for one in found], statistics, snapshot.as_of, snapshot.file_row[:9]]
 
 
-OF_SHARDS = "not the names, the root or the totals of its shards"
+OF_SHARDS = "does not match its shards"
 MANIFESTS: dict[str, tuple[Callable[[Any], object], str]] = {
     "another version": (lambda value: value.update(version=2), "version: 2 is not one of 1"),
     "an unknown member": (lambda value: value.update(more=1), "more: unknown property"),
     "no time": (lambda value: value.update(asOf=True), "asOf: must be an integer"),
     "an impossible time": (
         lambda value: value.update(asOf="2026-02-30T00:00Z"),
-        "asOf: no such day",
+        "asOf: invalid date",
     ),
     "no shard": (lambda value: value.update(shards=[]), "0 shards, not 1 to 4,096"),
     "too many shards": (
@@ -487,5 +487,5 @@ def test_a_shard_can_be_empty(cli: Cli) -> None:
 
 @pytest.mark.usefixtures("here")
 def test_a_shard_that_can_not_be_written_is_an_error() -> None:
-    with pytest.raises(OutputError, match=r"^DIR/shard\.db: No such file or directory$"):
+    with pytest.raises(OutputError, match=r"^DIR/shard\.db: no such file or directory$"):
         build_shard(Shard(0, "none/shard.db", "DIR/shard.db", (), "rows", AS_OF, ()), print)

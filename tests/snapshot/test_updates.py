@@ -223,7 +223,7 @@ def test_an_identifier_that_is_the_id_of_another_one_is_not_joined_unseen(cli: C
 
 
 MISSING_GAME = (
-    "server b-c: its record has no game, which the response of Get Server needs; add it with"
+    "server b-c: no game in its metadata, which the response of Get Server needs; set it with"
     " srvstat snapshot update out.db --game game_a or --game game_b"
 )
 
@@ -360,7 +360,7 @@ def test_strict_names_a_conflict_before_a_last_line_that_may_be_cut_off(cli: Cli
     ran = cli(*UPDATE_WEEK, "--strict")
 
     assert ran.exit_code == 6
-    assert ran.stderr.startswith("error: new.csv, line 2: players: an earlier row of this server")
+    assert ran.stderr.startswith("error: new.csv, line 2: players: conflicts with an earlier row")
 
 
 @pytest.mark.usefixtures("_built")

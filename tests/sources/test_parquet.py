@@ -410,7 +410,7 @@ def test_a_build_names_the_file_of_a_reject_and_stores_the_name_of_the_folder(
 
 def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "history").mkdir()
-    with pytest.raises(SourceError, match=r"history: has no files of data"):
+    with pytest.raises(SourceError, match=r"history: no data files found"):
         split(tmp_path)
 
 

@@ -139,7 +139,7 @@ def test_columns_have_many_types(url: str) -> None:
     unix = read_polls(url, "unix", "small", time_unit="s")
 
     noon = 1772366400000
-    unknown = "observedAt: not a time in a known form; name its form with --time-format"
+    unknown = "observedAt: unknown time format; set it with --time-format"
     others = [(2, unknown), (3, unknown), (4, "observedAt: missing"), ()]
     assert local == [(1, lobby, noon + 999 - 9 * 3_600_000, 12), *others]
     assert days == [(1, lobby, noon - 12 * 3_600_000, 5), *others]

@@ -142,7 +142,7 @@ def test_what_is_read_once_needs_a_format(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_named_although_its_name_has_no_format(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="/days: No such file or directory"):
+    with pytest.raises(SourceError, match="/days: no such file or directory"):
         Source.from_name(f"{tmp_path}/days", None)
 
 
@@ -169,10 +169,10 @@ def test_a_file_may_have_any_name(name: bytes, tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    assert read_refusal(tmp_path / "gone") == f"{tmp_path / 'gone'}: No such file or directory"
-    assert read_refusal(tmp_path) == f"{tmp_path}: Is a directory"
+    assert read_refusal(tmp_path / "gone") == f"{tmp_path / 'gone'}: no such file or directory"
+    assert read_refusal(tmp_path) == f"{tmp_path}: is a directory"
     assert read_refusal("a\x00b") == "a\x00b: not a file name"
-    assert read_refusal(os.fsdecode(b"week-\xff")) == r"week-\xff: No such file or directory"
+    assert read_refusal(os.fsdecode(b"week-\xff")) == r"week-\xff: no such file or directory"
 
 
 @pytest.mark.parametrize(
@@ -382,7 +382,7 @@ def test_a_file_whose_first_read_fails_is_refused(cli: Cli) -> None:
     ran = cli(*OBSERVATIONS, "/proc/self/mem")
 
     assert (ran.exit_code, ran.stdout) == (6, b"")
-    assert ran.stderr == "error: /proc/self/mem: Input/output error\n"
+    assert ran.stderr == "error: /proc/self/mem: input/output error\n"
 
 
 def run_slowly(command: list[str], data: bytes) -> Ran:
@@ -472,18 +472,27 @@ def test_a_folder_means_its_files_of_data(tmp_path: Path, monkeypatch: pytest.Mo
 
     assert expand("a") == (
         ["a/a.txt", "a/b.csv", "a/c/d"],
-        ["a: 2 files are no data, left out: README.txt, logo"],
+        ["a: 2 files are not data, left out: README.txt, logo"],
     )
     assert expand("a", f"{tmp_path}/a/logo") == (
         ["a/a.txt", "a/b.csv", "a/c/d"],
-        ["a: 1 file is no data, left out: README.txt"],
+        ["a: 1 file is not data, left out: README.txt"],
     )
     assert expand("a/*.csv") == (["a/b.csv"], [])
+    name_files(tmp_path, "p/a.csv", "p/b.parquet", "p/case.har")
+    (tmp_path / "p/b.parquet").write_bytes(b"PAR1")
+    assert expand("p") == (
+        ["p/b.parquet"],
+        [
+            "p: 1 file is not Parquet like the others, left out (name them to read them): a.csv",
+            "p: 1 file is not data, left out: case.har",
+        ],
+    )
     assert expand("a/**/d") == (["a/c/d"], [])
-    with pytest.raises(UsageError, match=r"a/\*\.dat: no file matches this pattern"):
+    with pytest.raises(UsageError, match=r"a/\*\.dat: no file matches the pattern"):
         expand("a/*.dat")
     (tmp_path / "b*").mkdir()
-    with pytest.raises(SourceError, match=r"b\*: has no files of data"):
+    with pytest.raises(SourceError, match=r"b\*: no data files found"):
         expand("b*")
 
 

@@ -90,12 +90,12 @@ def test_any_other_header_is_refused(header: str, refusal: Callable[[bytes], str
 
 @pytest.mark.parametrize("data", ["", "\n\r\n", "\ufeff"])
 def test_an_empty_file_is_refused(data: str, refusal: Callable[[bytes], str]) -> None:
-    reason = ": empty; must begin with the header serverId,observedAt,players"
+    reason = ": empty file; the first line must be the header serverId,observedAt,players"
 
     assert refusal(data.encode()) == reason
 
 
-COUNT_RULE = "players: must be a whole number from 0 to 9007199254740991"
+COUNT_RULE = "players: must be a whole number from 0 to 2^53 - 1"
 OPEN = "a quote is not closed"
 IDENTIFIER = "serverId: must be 1 to 128 letters, digits and hyphens"
 
@@ -107,11 +107,11 @@ IDENTIFIER = "serverId: must be 1 to 128 letters, digits and hyphens"
         ("a,1772366400005,7,", "must have 3 fields, not 4"),
         ('"a","5"', "must have 3 fields, not 2"),
         ('"a,1772366400005,7"', "must have 3 fields, not 1"),
-        ('"a" ,1772366400005,7', "must be 3 fields, quoted as in RFC 4180"),
+        ('"a" ,1772366400005,7', "malformed CSV: must have 3 fields, quoted as in RFC 4180"),
         ('a"b"c,1772366400005,7', IDENTIFIER),
         ("'a',1772366400005,7", IDENTIFIER),
         ('"a,1772366400005,7', OPEN),
-        ('a,1772366400005,7"', f"{COUNT_RULE}, in digits only"),
+        ('a,1772366400005,7"', f"{COUNT_RULE}, without separators"),
         ('"a"",1772366400005,7', OPEN),
     ],
 )
@@ -378,8 +378,8 @@ def test_csv_of_any_form_is_read(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("srv,time,n\n\na,2026-01-05T00:00Z,1\ntime,srv,n\n", ", line 4: another table begins"),
-        ("srv,time,n\0\n", ": has NUL bytes, so it is no text"),
+        ("srv,time,n\n\na,2026-01-05T00:00Z,1\ntime,srv,n\n", ", line 4: a second table begins"),
+        ("srv,time,n\0\n", ": contains NUL bytes"),
     ],
 )
 def test_csv_that_would_be_misread_is_refused(text: str, reason: str, tmp_path: Path) -> None:
@@ -393,7 +393,7 @@ def test_csv_that_would_be_misread_is_refused(text: str, reason: str, tmp_path: 
 
 
 KEYS_RULE = "must be an object with the keys serverId, observedAt and players"
-NO_INSTANT = "observedAt: not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ"
+NO_INSTANT = "observedAt: not a time; use YYYY-MM-DDTHH:MM:SSZ or Unix milliseconds"
 
 
 @pytest.fixture
@@ -440,8 +440,8 @@ def test_a_row_is_an_object_with_three_keys(line: str, read_ndjson: ReadText) ->
         (row(players="7.0"), f"{COUNT_RULE}, written as an integer"),
         (row(players="-0"), f"{COUNT_RULE}, written as an integer"),
         (row(players="1e999"), f"{COUNT_RULE}, written as an integer"),
-        (row(players="-1"), f"{COUNT_RULE}, in digits only"),
-        (row(players=str(2**53)), f"{COUNT_RULE}, in digits only"),
+        (row(players="-1"), f"{COUNT_RULE}, without separators"),
+        (row(players=str(2**53)), f"{COUNT_RULE}, without separators"),
         (row(players="9" * 5000), "an integer of 5000 digits is too long"),
         ("[" * 100_000, "nested too deeply"),
     ],

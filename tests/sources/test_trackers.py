@@ -23,7 +23,7 @@ from srvstat.sources.trackers import read_cfx_records, read_prometheus_sample
 REAL = SHARED_DATA / "minetrack" / "database_copy_1-8-2021.sql"
 SCHEMA = "timestamp BIGINT NOT NULL, ip TINYTEXT, playerCount MEDIUMINT"
 SCHEMA_NAMES = "timestamp, ip, playerCount"
-RULE = "must be a whole number from 0 to 9007199254740991"
+RULE = "must be a whole number from 0 to 2^53 - 1"
 
 
 def write_database(
@@ -78,12 +78,10 @@ def test_a_malformed_row_is_rejected_with_its_column(tmp_path: Path) -> None:
 
     assert found.rows == {1: ("a", AS_OF, 5), 2: ("", AS_OF, 5)}  # a build rejects the second
     assert found.reasons == {
-        **dict.fromkeys(
-            (3, 4), "observedAt: not a time in a known form; name its form with --time-format"
-        ),
-        5: "players: a fraction, and averages are not counts; --round rounds them",
+        **dict.fromkeys((3, 4), "observedAt: unknown time format; set it with --time-format"),
+        5: "players: fractional count; add --round to round it",
         **dict.fromkeys((6, 7), f"players: {RULE}"),
-        9: "observedAt: before 2001 as milliseconds, so it looks like seconds",
+        9: "observedAt: before 2001 as milliseconds; it looks like Unix seconds",
     }
     assert found.skipped == {"failed ping": 1}
 
@@ -527,7 +525,7 @@ NO_SERIES = "must be a response of Prometheus to query_range or query, "
 TWO = {"job": "a", "instance": "b"}
 REFUSALS: dict[str, list[tuple[bytes | None, str]]] = {
     "minetrack": [
-        (None, "No such file or directory"),
+        (None, "no such file or directory"),
         (b"", "not a SQLite database"),
         (b"SQLite format 3\0" + bytes(100), "can't be read as a SQLite database: "),
     ],

@@ -94,13 +94,13 @@ def test_a_time_is_a_number_or_a_date(mapping: ColumnMapping, text: str) -> None
     assert mapping.parse_time(text) == AT
 
 
-NO_TIME = "not a time in a known form; name its form with --time-format"
+NO_TIME = "unknown time format; set it with --time-format"
 DAY_OR_MONTH = "day or month first? add --time-format day-first or month-first"
-NO_ZONE = "no time zone: end it with Z or an offset such as +02:00"
+NO_ZONE = "no time zone; add Z or an offset such as +02:00"
 OUTSIDE = "outside the years 1970 to 9999"
 EARLY = "before 2001 as milliseconds"
-LIKE_SECONDS = f"{EARLY}, so it looks like seconds"
-LIKE_MILLISECONDS = "after the year 9999 as seconds, so it looks like milliseconds"
+LIKE_SECONDS = f"{EARLY}; it looks like Unix seconds"
+LIKE_MILLISECONDS = "after the year 9999 as seconds; it looks like Unix milliseconds"
 
 
 @pytest.mark.parametrize(
@@ -130,19 +130,19 @@ LIKE_MILLISECONDS = "after the year 9999 as seconds, so it looks like millisecon
         (UTC_TIMES, "13/03/2025 23:00", DAY_OR_MONTH),
         (UTC_TIMES, "3-4-25", DAY_OR_MONTH),
         (UTC_TIMES, "04.03.25 23:00", DAY_OR_MONTH),
-        (MONTH_FIRST, "13/03/2025", "no such day in the calendar"),
+        (MONTH_FIRST, "13/03/2025", "invalid date"),
         (PLAIN, "04.03.2025 23:00", NO_ZONE),
         (UTC_TIMES, "4 March 23:00", NO_TIME),
         (UTC_TIMES, "2025-03-04 23:00 CET", NO_TIME),
         (UTC_TIMES, "04.03.2025 00:00 23:00", NO_TIME),
         (UTC_TIMES, "2025-03-04 13:00 PM", "no such time of day (hours 1 to 12 before AM and PM)"),
-        (UTC_TIMES, "20251304230000", "no such day in the calendar"),
+        (UTC_TIMES, "20251304230000", "invalid date"),
         (MICROSECONDS, "1741129200000", "before 2001 in the unit of --time-unit"),
-        (DECLARED, "2025-03-04T23:00:00Z", "not in the form of --time-format"),
+        (DECLARED, "2025-03-04T23:00:00Z", "does not match --time-format"),
         (WITH_OFFSET, "00:00+0100 01011970", OUTSIDE),
         (PLAIN, "", "missing"),
         (PLAIN, "٣", NO_TIME),
-        (UTC_TIMES, "2025-02-29 12:00:00", "no such day in the calendar"),
+        (UTC_TIMES, "2025-02-29 12:00:00", "invalid date"),
         (UTC_TIMES, "1969-12-31 12:00:00", OUTSIDE),
         (BERLIN, "1970-01-01 00:30:00", OUTSIDE),
         (NEW_YORK, "9999-12-31 23:30:00", OUTSIDE),
@@ -251,11 +251,11 @@ def test_a_player_count_is_whole_or_empty(
     assert mapping.parse_count(text) == count
 
 
-RULE = "must be a whole number from 0 to 9007199254740991"
+RULE = "must be a whole number from 0 to 2^53 - 1"
 THOUSANDS = "thousands or a fraction?"
-FRACTION = "a fraction, and averages are not counts; --round"
-GROUPED = "has separators of thousands; name them with --thousands"
-COMMA = "a fraction after a comma; read it with --thousands . and --round"
+FRACTION = "fractional count; add --round"
+GROUPED = "has thousands separators; set them with --thousands"
+COMMA = "decimal comma; add --thousands . and --round"
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ NOISE = st.builds(
 def test_a_column_is_parsed_as_its_texts_one_by_one(
     texts: list[str], numbers: list[int], mapping: ColumnMapping
 ) -> None:
-    # Texts that differ in digits only are parsed together.
+    # Texts that differ without separators are parsed together.
     for number in numbers:
         digits = iter(str(number) * 9)
         texts.append("".join(next(digits) if "0" <= each <= "9" else each for each in texts[0]))
@@ -401,7 +401,7 @@ NUMBERS = st.integers(0, 10**17).map(str) | st.text(st.sampled_from("0123456789-
 def test_players_are_plain_digits_up_to_the_largest_exact_integer(text: str, folder: Path) -> None:
     is_digits = text != "" and set(text) <= set(digits) and (text == "0" or text[0] != "0")
     is_valid = is_digits and len(text) <= 16 and int(text) <= LARGEST
-    reason = "players: must be a whole number from 0 to 9007199254740991, in digits only"
+    reason = "players: must be a whole number from 0 to 2^53 - 1, without separators"
 
     for name in ("plain.csv", "quoted.csv"):
         found = read_row(folder, name, players=text)

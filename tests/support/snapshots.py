@@ -41,7 +41,7 @@ PAGE_SIZE = 8_192
 
 COMMAND = ["snapshot", "build", "out.db", "--servers", "servers.ndjson"]
 WEEK = [*COMMAND, "--observations", "week.csv"]
-EXISTS = "error: out.db: exists; --overwrite replaces it\n"
+EXISTS = "error: out.db: already exists; add --overwrite to replace it\n"
 
 
 def read_directory(directory: Path) -> dict[str, bytes | None]:
@@ -77,8 +77,8 @@ def read_rejects(path: str = "rejects.ndjson") -> list[dict[str, Any]]:
 
 def expect_conflict(name: str, line: int, first: int, row: tuple[str, int, int]) -> dict[str, Any]:
     """Return the reject of a row whose players differ from those of an earlier row."""
-    reason = f"players: an earlier row of this server and time has {first}"
-    return {"file": name, "line": line, "reason": reason, "text": format_row(*row)}
+    reason = f"conflicts with an earlier row for the same server and time, which has {first}"
+    return {"file": name, "line": line, "reason": f"players: {reason}", "text": format_row(*row)}
 
 
 def format_row(name: str, at: int, players: int) -> str:

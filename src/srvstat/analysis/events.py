@@ -62,12 +62,12 @@ class EventOptions:
 
     since: Annotated[
         str | None,
-        Parameter("Only events that end in the last part of the window, such as 24h.", "LENGTH"),
+        Parameter("Only events that end in the last LENGTH of the window, such as 24h.", "LENGTH"),
     ] = None
     kinds: Annotated[
         list[str] | None,
         Parameter(
-            f"Only events of this kind: {', '.join(EVENT_KINDS)}; repeat it for more.",
+            f"Only events of this kind: {', '.join(EVENT_KINDS)}; repeatable.",
             "KIND",
             ("--kind",),
             completes=EVENT_KINDS,
@@ -76,8 +76,8 @@ class EventOptions:
     longer: Annotated[
         str | None,
         Parameter(
-            "Only gaps and times without players longer than this [default: 2h for gaps, 30 minutes"
-            " for times without players].",
+            "Only gaps and empty periods longer than this [default: 2h for gaps, 30 minutes for"
+            " empty periods].",
             "LENGTH",
         ),
     ] = None

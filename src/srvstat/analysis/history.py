@@ -51,7 +51,7 @@ def parse_steps(
     for name, is_given in (("aggregate", aggregate is not None), ("sum", is_sum)):
         if is_given and step is None and not is_chart:
             chart = "" if is_chart is None else " or {chart}"
-            raise ParameterError(f"{{{name}}}: needs {{step}}{chart}")
+            raise ParameterError(f"{{{name}}} requires {{step}}{chart}")
     named = AGGREGATES[0] if aggregate is None else aggregate
     chosen = check_choice("aggregate", named, AGGREGATES)
     if is_sum and documents.name_figure(chosen) != "players":

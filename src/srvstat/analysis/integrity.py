@@ -53,7 +53,7 @@ class Series(WindowFigures):
     def require_polls(self) -> None:
         """Raise _NotEvaluatedError if counts are held."""
         if self.is_held:
-            raise _NotEvaluatedError("needs regular polls, but the snapshot holds counts")
+            raise _NotEvaluatedError("needs regular polls, but the snapshot was built with --hold")
 
     @cached_property
     def _positive(self) -> Numbers:
@@ -66,7 +66,7 @@ class Series(WindowFigures):
         """
         _require(least, "counts above 0", len(self._positive))
         if self.distances.sum() < days * DAY_MS:
-            raise _NotEvaluatedError(f"needs observations over {days} days")
+            raise _NotEvaluatedError(f"needs observations from at least {days} days")
         return self._positive
 
 
@@ -368,12 +368,12 @@ def check_daily_cycle(series: Series) -> _Finding:
     hours = convert_to_local(instants, series.zone) // HOUR_MS % _HOURS
     counts, medians = compute_double_medians(hours, players)
     if len(counts) < _HOURS or counts.min() < _PER_HOUR:
-        raise _NotEvaluatedError(f"needs {_PER_HOUR} observations of each hour of the day")
+        raise _NotEvaluatedError(f"needs {_PER_HOUR} observations in each hour of the day")
     # These are twice the medians, and four times their median.
     low, high = int(medians.min()), int(medians.max())
     typical = sum(find_ranks(medians, *find_middle_ranks(_HOURS)))
     if typical < 4 * _CYCLE_MIN_PLAYERS:
-        raise _NotEvaluatedError(f"needs a median of {_CYCLE_MIN_PLAYERS} players")
+        raise _NotEvaluatedError(f"needs a median of at least {_CYCLE_MIN_PLAYERS} players")
     evidence = parts.DailyCycleEvidence(
         lowest_players=low / 2,
         lowest_hour=int(medians.argmin()),
@@ -395,7 +395,7 @@ def check_daily_cycle(series: Series) -> _Finding:
 def check_maximum(series: Series) -> _Finding:
     """Find the counts above the maximum in the record."""
     if series.maximum <= 0:
-        raise _NotEvaluatedError("the record has no maximum")
+        raise _NotEvaluatedError("the server has no player limit in its metadata")
     _require(1, "observation", series.count)
     instants, players = series.observations
     above = instants[players > series.maximum].tolist()

@@ -71,11 +71,11 @@ def check_text(name: str, value: str | None) -> None:
     if value is None:
         return
     if not value.strip():
-        raise errors.ParameterError(f"{{{name}}}: is empty; leave it out, or give a text")
+        raise errors.ParameterError(f"{{{name}}}: empty; omit it or give a text")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise errors.ParameterError(f"{{{name}}}: is not UTF-8") from None
+        raise errors.ParameterError(f"{{{name}}}: not valid UTF-8") from None
 
 
 IDENTIFIER = Parameter(
@@ -87,7 +87,7 @@ IDENTIFIER = Parameter(
 By = Annotated[
     str | None,
     Parameter(
-        "The namespace of identifiers without a prefix (id: or cfxId:)"
+        "How to read identifiers without an id: or cfxId: prefix"
         f" [default: {requests.NAMESPACES[0]}].",
         "|".join(requests.NAMESPACES),
         completes=requests.NAMESPACES,
@@ -105,8 +105,7 @@ class MarkOption:
     mark: Annotated[
         list[str] | None,
         Parameter(
-            'Draw a labeled line at a date or a time, such as 2026-02-14="Update 5"; repeat it for'
-            " more.",
+            'Draw a labeled line at a date or a time, such as 2026-02-14="Update 5"; repeatable.',
             "TIME=LABEL",
         ),
     ] = None

@@ -75,7 +75,8 @@ def _choose_steps(question: Question, max_steps: int) -> tuple[questions.Step, S
             steps = questions.divide_window(question, step)
             if steps.step_count <= max_steps:
                 return step, steps
-    raise ParameterError(f"{{max_steps}}: {max_steps} is too few for the months of the window")
+    problem = f"{{max_steps}}: {max_steps} is less than the number of months in the window"
+    raise ParameterError(problem)
 
 
 def _describe_timeline(

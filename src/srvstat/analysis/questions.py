@@ -37,7 +37,7 @@ HOUR_MS = DAY_MS // 24
 LONGEST_MS = 36_500 * DAY_MS
 """100 years. A longer range is a mistake and could start before year 1."""
 
-_NO_PREVIOUS = "{range} all: no earlier window; give {start}, or another range"
+_NO_PREVIOUS = "{range} all has no previous window; use {start} or a shorter range"
 _LENGTH = re.compile(r"([1-9][0-9]{0,5})(h|d|w|mo|y)")
 _LENGTHS = {"h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS, "mo": 30 * DAY_MS, "y": 365 * DAY_MS}
 """Milliseconds per unit. A day is always 24 hours."""
@@ -96,8 +96,7 @@ class WindowQuery:
     end: Annotated[
         str | None,
         Parameter(
-            "The end of the window, inclusive; --at means the same [default: the end of the"
-            " snapshot].",
+            "The end of the window, inclusive [default: the end of the snapshot]. Alias: --at.",
             "TIME",
             ("--to", "--at"),
         ),
@@ -125,8 +124,8 @@ class ComparedQuery(WindowQuery):
     versus: Annotated[
         str | None,
         Parameter(
-            "Compare with another window: the previous one of equal length, the usual players (the"
-            " same hours of the four weeks before), or the window between two times.",
+            "Compare with another window: previous (of equal length), usual (the same hours in the"
+            " four weeks before), or the window between two times.",
             "previous|usual|FROM..TO",
             completes=("previous", "usual"),
         ),
@@ -134,13 +133,13 @@ class ComparedQuery(WindowQuery):
     around: Annotated[
         str | None,
         Parameter(
-            "Compare the days from this date on with the same number of days before it. --range"
-            " sets the number [default: all days of the snapshot, at most 30].",
+            "Compare the days from this date on with as many days before it. --range sets how many"
+            " [default: as many as the snapshot has, up to 30].",
             "DATE",
         ),
     ] = None
     until_last_seen: Annotated[
-        bool, Parameter("End the window of each server at its last observation.")
+        bool, Parameter("End each server's window at its last observation.")
     ] = False
 
     def __post_init__(self) -> None:
@@ -209,7 +208,7 @@ def find_previous(window: Window) -> Window:
     if window.start == BEFORE_ALL:
         raise ParameterError(_NO_PREVIOUS)
     if window.end - window.start > LONGEST_MS:
-        raise ParameterError("{start}: more than 36500d before {end}; use a shorter window")
+        raise ParameterError("the window is longer than 100 years; use a later {start}")
     return Window(2 * window.start - window.end, window.start)
 
 
@@ -233,7 +232,7 @@ def _find_days(query: ComparedQuery, day: str, as_of: int) -> Window:
         length = DAY_MS // 2 if query.range == "all" else parse_length(query.range)
         days, rest = divmod(length, DAY_MS)
         if rest:
-            raise ParameterError("{range}: {around} needs whole days, such as 7d or 2w")
+            raise ParameterError("{range}: must be whole days with {around}, such as 7d or 2w")
     return Window.from_first(first, _find_midnight("around", day, zone, days) - 1)
 
 
@@ -290,7 +289,7 @@ def _list_usual(window: Window, zone: ZoneInfo) -> list[Window]:
     """
     find_previous(window)  # refuses a window without a start
     if window.end - window.start > 7 * DAY_MS and _go_back(window.end, 1, zone) > window.start:
-        raise ParameterError("{versus} usual: the window is longer than a week; use a shorter one")
+        raise ParameterError("{versus} usual: the window must be at most a week; add {range} 7d")
     found: list[Window] = []
     for weeks in range(_USUAL_WEEKS, 0, -1):
         start, end = (_go_back(at, weeks, zone) for at in window)
@@ -320,8 +319,8 @@ def parse_length(text: str, name: str = "range") -> int:
     length = int(match[1]) * _LENGTHS[match[2]] if match else LONGEST_MS + 1
     if length > LONGEST_MS:
         raise ParameterError(
-            f"{{{name}}}: {{value}} is not a length; write one such as 12h, 3d, 2w, 6mo or 1y (at"
-            f" most 100y){', or all' if name == 'range' else ''}",
+            f"{{{name}}}: {{value}} is not a duration; use a value such as 12h, 3d, 2w, 6mo or 1y,"
+            f" up to 100y{', or all' if name == 'range' else ''}",
             value=wire.quote_value(text),
         )
     return length
@@ -390,7 +389,7 @@ def _find_midnight(name: str, day: str, zone: ZoneInfo, days: int = 0) -> int:
         at = -1
     if at < 0 or not _DATE.fullmatch(day):
         raise ParameterError(
-            f"{{{name}}}: {{value}} is not a day in the years 1970 to 9999, UTC; give one such as"
+            f"{{{name}}}: {{value}} is not a valid date from 1970 to 9999, UTC; write one such as"
             " 2026-01-31",
             value=wire.quote_value(day),
         )
@@ -678,7 +677,7 @@ def check_server_count(count: int) -> None:
     Raises UsageError if it is not.
     """
     if not count:
-        raise UsageError("no server; give IDENTIFIER…")
+        raise UsageError("no server given")
     if count > MAX_SERVERS:
         raise ParameterError(
             f"servers: {count:,} selected, at most {MAX_SERVERS} can be drawn; select fewer, or"

@@ -53,7 +53,7 @@ class FilterOptions:
     tags: Annotated[
         list[str] | None,
         Parameter(
-            "Only servers with this tag; repeat it for servers with several tags.",
+            "Only servers with this tag; repeatable, for servers with all of the tags.",
             "TAG",
             ("--tag",),
             completes="tags",
@@ -62,8 +62,8 @@ class FilterOptions:
     offline: Annotated[
         bool | None,
         Parameter(
-            "Only silent servers (marked offline, or not observed in the last day of the snapshot),"
-            " or only the rest.",
+            "Only silent servers, or only the others. A silent server is marked offline or has no"
+            " observation in the snapshot's last day.",
             names=("--offline/--online",),
         ),
     ] = None
@@ -106,7 +106,7 @@ class NamedServers:
     def check(self) -> None:
         """Check that a server is named. Raises UsageError if not."""
         if not self.identifiers:
-            raise errors.UsageError("no server; give IDENTIFIER… (srvstat servers lists them)")
+            raise errors.UsageError("no server given; srvstat servers lists them")
 
     def build_references(self) -> "list[Reference]":
         """Return the references of the identifiers.
@@ -120,8 +120,8 @@ class NamedServers:
 class SelectedServers(FilterOptions, NamedServers):
     """Options that name servers, or select servers by a filter; with `sum`, their total."""
 
-    all: Annotated[bool, Parameter("All servers that match the other options.")] = False
-    sum: Annotated[bool, Parameter("Add the servers up, and show their total.")] = False
+    all: Annotated[bool, Parameter("Include all servers (after other filters).")] = False
+    sum: Annotated[bool, Parameter("Show the total of the servers.")] = False
 
     @property
     def is_missing(self) -> bool:
@@ -195,12 +195,11 @@ def build_window_part(window: Window) -> WindowPart:
 class Name(NamedTuple):
     """Text that identifies a server by id or, failing that, by name.
 
-    `reference` is None if the text can't be an id; `problem` then gives the reason.
+    `reference` is None if the text can't be an id.
     """
 
     text: str
     reference: requests.ServerReference | None
-    problem: str = ""
 
 
 Reference = requests.ServerReference | Name
@@ -210,8 +209,8 @@ Reference = requests.ServerReference | Name
 class UnknownNameError(errors.InvalidRequestError):
     """The text is neither a valid id nor a known name."""
 
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"{reason}, and no server has this name")
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no server is named {wire.quote_value(name)}")
         self.name = name
 
 
@@ -228,9 +227,9 @@ def build_references(identifiers: Iterable[str] | None, by: str | None) -> list[
 def _build_reference(text: str, by: str | None) -> Reference:
     try:
         reference = requests.build_server_reference(text, by=by)
-    except errors.InvalidRequestError as error:
+    except errors.InvalidRequestError:
         if by in {None, "id"} and can_be_name(text):
-            return Name(text, None, error.reason)
+            return Name(text, None)
         raise
     is_plain = reference.by == "id" and reference.identifier == text
     return Name(text, reference) if is_plain else reference
@@ -396,7 +395,7 @@ def _build_unknown_error(snapshot: Snapshot, wanted: Reference) -> Exception:
     if wanted.reference is not None:
         return build_unknown_error(snapshot, wanted.reference)
     if snapshot.parent_root is None:
-        return UnknownNameError(wanted.text, wanted.problem)
+        return UnknownNameError(wanted.text)
     return NotInBundleError(
         f"{snapshot.path}: a bundle without a server named {wire.quote_value(wanted.text)}; use the"
         " snapshot that the bundle comes from"

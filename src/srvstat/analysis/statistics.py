@@ -81,15 +81,13 @@ class FigureOptions:
 
     quantiles: Annotated[
         list[str] | None,
-        Parameter("Add a quantile, such as 0.95; repeat it for more.", "Q", ("--quantile",)),
+        Parameter("Add a quantile, such as 0.95; repeatable.", "Q", ("--quantile",)),
     ] = None
     above: Annotated[
         int | None,
         Parameter("Add the hours with more than N players.", "N", least=0, most=MAX_SAFE_INTEGER),
     ] = None
-    occupancy: Annotated[bool, Parameter("Add a column to tables: how full the servers were.")] = (
-        False
-    )
+    occupancy: Annotated[bool, Parameter("Add a table column with the average occupancy.")] = False
 
     def __post_init__(self) -> None:
         self.parse_quantiles()

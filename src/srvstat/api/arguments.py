@@ -89,7 +89,7 @@ class Arguments:
     """
 
     def __init__(self, given: Mapping[str, Any]) -> None:
-        self._values = {name: _convert(name, value) for name, value in given.items()}
+        self._values = dict(given)
 
     def take(self, group: type[_Group]) -> _Group:
         """Return a parameter group, filled with the arguments that were given.
@@ -98,7 +98,8 @@ class Arguments:
         not an integer.
         """
         hints = get_type_hints(group, include_extras=True)
-        taken = {name: self._values.pop(name) for name in hints.keys() & self._values.keys()}
+        given = hints.keys() & self._values.keys()
+        taken = {name: _convert(name, self._values.pop(name)) for name in given}
         for name, value in taken.items():
             (parameter,) = getattr(hints[name], "__metadata__", (Parameter(""),))
             if value is not None and parameter.least is not None:
@@ -107,8 +108,9 @@ class Arguments:
 
     def take_rest(self) -> dict[str, Any]:
         """Return the arguments that no group has taken."""
-        rest, self._values = self._values, {}
-        return rest
+        for name in self._values.keys() - {"by", "sum", "limit"}:
+            raise TypeError(f"unexpected keyword argument {name!r}")
+        return {name: _convert(name, value) for name, value in self._values.items()}
 
 
 def warn_of_old_name(name: str, value: _Value, new: str, *, level: int = 3) -> _Value:
@@ -122,7 +124,7 @@ def warn_of_old_name(name: str, value: _Value, new: str, *, level: int = 3) -> _
 def _check_text(name: str, value: Any) -> str:
     """Return the value of an argument that must be text. Raises TypeError if it is not a string."""
     if not isinstance(value, str):
-        raise TypeError(f"{name}: must be a string")
+        raise TypeError(f"{name}: must be a string, not {type(value).__name__}")
     return value
 
 
@@ -132,11 +134,11 @@ def check_count(name: str, value: Any, *, least: int, most: int | None = None) -
     Raises TypeError if it is not an integer, UsageError if it is out of range.
     """
     if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name}: must be an integer")
+        raise TypeError(f"{name}: must be an integer, not {type(value).__name__}")
     if value < least:
-        raise UsageError(f"{name}: {value} is less than {least}")
+        raise UsageError(f"{name}: must be at least {least}, not {value}")
     if most is not None and value > most:
-        raise UsageError(f"{name}: {value} is more than {most}")
+        raise UsageError(f"{name}: must be at most {most}, not {value}")
     return value
 
 
@@ -146,13 +148,14 @@ def list_values(name: str, values: Iterable[_Value]) -> list[_Value]:
     Raises TypeError for a single string, because iterating over it would give characters.
     """
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise TypeError(f"{name}: must be a list")
+        raise TypeError(f"{name}: must be a list, not {type(values).__name__}")
     return list(values)
 
 
 def check_texts(**arguments: Any) -> None:
     """Check that each argument is None or a string. Raises TypeError if not."""
-    Arguments(arguments)
+    for name, value in arguments.items():
+        _convert(name, value)
 
 
 def format_time(name: str, value: Any) -> str:

@@ -95,7 +95,7 @@ def read(source: _Frame) -> Iterator[Batch]:
             yield from parquet.convert_batches(source, parts)
     except pa.ArrowException as error:
         reason = " ".join(str(error).split())
-        raise SourceError(f"{source.title}: can't be read as Arrow: {reason}") from None
+        raise SourceError(f"{source.title}: can't convert to Arrow: {reason}") from None
 
 
 def build(

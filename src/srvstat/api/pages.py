@@ -78,7 +78,7 @@ class PictureOptions(MarkOption):
         str | None,
         Parameter(
             "The interval: for players and share, such as 15m, 1h, day or week; for growth, day,"
-            " week or month [default: chosen by the window].",
+            " week or month [default: depends on the window].",
             "STEP",
         ),
     ] = None
@@ -99,9 +99,9 @@ class PictureOptions(MarkOption):
         name, step = self.name, self.step
         has_time = name in {"players", "share"}
         if marks and not has_time:
-            raise ParameterError(f"{{mark}}: a picture of {name} has no marks; leave it out")
+            raise ParameterError(f"{{mark}} can't be combined with {{kind}} {name}")
         if step is not None and not has_time and name != "growth":
-            raise ParameterError(f"{{step}}: a picture of {name} has no steps; leave it out")
+            raise ParameterError(f"{{step}} can't be combined with {{kind}} {name}")
         if has_time:
             parsed = None if step is None else questions.parse_step(step)
             return partial(
@@ -137,20 +137,23 @@ class LookOptions:
     caption: Annotated[
         str | None,
         Parameter(
-            "The line below the picture [default: the snapshot and its end].",
+            "The line below the picture [default: the snapshot's name and end].",
             "TEXT",
             ("--caption", "--source"),
         ),
     ] = None
     width: Annotated[
-        int, Parameter("The width in pixels; a PNG has twice as many.", "N", least=320, most=4_000)
+        int, Parameter("The width in pixels; a PNG is twice as wide.", "N", least=320, most=4_000)
     ] = 960
     height: Annotated[
         int | None,
-        Parameter("The height in pixels [default: by content].", "N", least=200, most=4_000),
+        Parameter("The height in pixels [default: fits the content].", "N", least=200, most=4_000),
     ] = None
     scale: Annotated[
-        int, Parameter("Enlarge the picture with its text, for a slide.", "N", least=1, most=8)
+        int,
+        Parameter(
+            "Enlarge the picture and its text, for example for a slide.", "N", least=1, most=8
+        ),
     ] = 1
     theme: Annotated[
         Theme,
@@ -231,7 +234,7 @@ def draw_picture(
     """
     is_share = options.name == "share"
     if is_share and len(document.servers) == 1:
-        raise UsageError("share: needs two to five servers, without their sum")
+        raise ParameterError("{kind} share requires 2 to 5 servers and no {sum}")
     source = look.caption
     if source is None:
         file = os.path.basename(os.path.normpath(path))

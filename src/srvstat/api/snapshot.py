@@ -680,7 +680,9 @@ class Snapshot:
             questions.check_server_count(len(list(question.servers)))
             for one in marks:
                 if not question.window.includes(one.at):
-                    warnings.warn(f"mark: {one.label}: outside the window", stacklevel=2)
+                    warnings.warn(
+                        f"mark {one.label!r} is outside the window and not drawn", stacklevel=2
+                    )
             return draw_picture(
                 compute(question), options, look, question.snapshot.path, question.zone
             )

@@ -52,8 +52,8 @@ def check_host(headers: http.Headers, allowed: Collection[str] | None = None) ->
         for given in (hosts, allowed or ())
     )
     if len(names) > 1 or not all(_HOST.fullmatch(name) or name in others for name in names):
-        advice = "use localhost" + ("" if allowed is None else " or --allow-host")
-        raise errors.InvalidRequestError(f"host: not this machine; {advice}")
+        remedy = "" if allowed is None else ", or start srvstat serve with --allow-host NAME"
+        raise errors.InvalidRequestError(f"host: not allowed; use localhost{remedy}")
 
 
 def build_error_response(error: errors.ApiError, headers: dict[str, str]) -> Response:

@@ -28,7 +28,7 @@ from srvstat.contract.http import JUDGED_HEADERS, KEY_NAME, Head, find_values
 from srvstat.contract.requests import MAX_BODY_BYTES
 from srvstat.contract.time import format_instant
 from srvstat.documents.support import Recording, StoredRequest
-from srvstat.files.paths import convert_write_errors
+from srvstat.files.paths import convert_write_errors, describe_error
 from srvstat.operations.redaction import KeyFilter
 from srvstat.render.log import format_log_entry
 
@@ -200,7 +200,7 @@ class Recorder:
             with suppress(OSError):  # the next write ends the line
                 size = os.fstat(self._descriptor).st_size
                 os.ftruncate(self._descriptor, size - (len(line) - len(rest)))
-            return f"{self._path}: {error.strerror}"
+            return f"{self._path}: {describe_error(error)}"
         return None
 
     def _end_line(self) -> None:

@@ -104,9 +104,8 @@ def stats(
 ) -> Outcome:
     """Show statistics of servers in any window.
 
-    Show the statistics of compare, and also how the average changed since the previous window, when
-    the peak was reached, quantiles, the hours above a number of players, and how much of the window
-    has data.
+    Show compare's statistics, plus the change since the previous window, the time of the peak,
+    quantiles, hours above a threshold, and coverage.
 
     Example: srvstat stats harbor-city --range 7d --quantile 0.95 --versus previous
     """
@@ -132,14 +131,14 @@ def top(
         ),
     ] = "average",
     reverse: Annotated[bool, Parameter("Show the lowest first.")] = False,
-    sum: Annotated[bool, Parameter("Add the total of all servers that match.")] = False,
+    sum: Annotated[bool, Parameter("Also show the total of all matching servers.")] = False,
     limit: Annotated[options.LimitOption, "The number of servers to show."] = 20,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Rank servers by a statistic.
 
-    Rank all servers that match, the highest first, and show their statistics. The share of a server
-    is its average divided by the sum of the averages of all servers that match.
+    Rank all servers that match, the highest first, and show their statistics. A server's share is
+    its average divided by the sum of all matching servers' averages.
 
     Example: srvstat top --rank-by peak --range 7d -n 10
     """
@@ -173,16 +172,14 @@ def growth(
     ] = "day",
     after: Annotated[
         str | None,
-        Parameter(
-            "Add how much of the average of this day is left 7, 30 and 90 days later.", "DATE"
-        ),
+        Parameter("Show how much of this day's average remains after 7, 30 and 90 days.", "DATE"),
     ] = None,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
     """Show growth by day, week or month.
 
-    Show how the average changed since the previous window, and the trend in players per week. Show
-    for each interval the average and how it changed since the interval before.
+    Show the change since the previous window, the trend in players per week, and the average of
+    each interval with its change.
 
     Example: srvstat growth harbor-city --step week --range 90d
     """
@@ -249,8 +246,8 @@ class StepOptions:
     aggregate: Annotated[
         Aggregate | None,
         Parameter(
-            "How to combine the counts of an interval; share and rank compare the averages of the"
-            " servers [default: mean]."
+            "How to combine an interval's counts; share and rank compare the servers' averages"
+            " [default: mean]."
         ),
     ] = None
 
@@ -265,8 +262,8 @@ def history(
 ) -> Outcome:
     """Print player counts, raw or per interval.
 
-    JSON has one line per row. A gap in the data has no rows or, with --step, rows without players.
-    A table shows the first and the last rows.
+    JSON output has one line per row. A gap has no rows; with --step, its rows have null players. A
+    table shows only the first and last rows.
 
     Example: srvstat history harbor-city new-frontier --range 7d --step 1h --format csv
     """
@@ -314,14 +311,14 @@ def together(
     window: questions.WindowQuery,
     form: RowForm,
     step: Annotated[
-        str, Parameter("The interval to compare: 15m, 1h, 6h, day, week and so on.", "STEP")
+        str, Parameter("The interval to compare, such as 15m, 1h, 6h, day or week.", "STEP")
     ] = "1h",
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
-    """Show which of 2 to 20 servers move together.
+    """Correlate the player counts of 2 to 20 servers.
 
-    Show the correlation of each pair of servers, after subtracting the usual players of each server
-    at that hour of the week. A correlation doesn't say what causes it.
+    Show the correlation of each pair of servers, after removing each server's weekly pattern.
+    Correlation does not show cause.
 
     Example: srvstat together harbor-city new-frontier night-shift --range 90d
     """
@@ -357,10 +354,10 @@ def events(
     exit_code: Annotated[bool, Parameter("Exit with 5 if there is an event.")] = False,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
-    """List gaps, unusual days and changes of level.
+    """List gaps, unusual days and level changes.
 
     Show the start and the end of each event, and the expected and the observed players. Without
-    identifiers, cover all servers. An event doesn't say what caused it or how likely it is.
+    identifiers, cover all servers. Events do not show causes or probabilities.
 
     Example: srvstat events --all --since 24h --exit-code
     """
@@ -380,15 +377,15 @@ def today(
     form: PlainForm,
     format: Annotated[
         Literal["json", "table", "markdown"] | None,
-        Parameter("Print this format; markdown is a list for a chat."),
+        Parameter("Print this format; markdown suits chat."),
     ] = None,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
-    """Summarize the network for the morning.
+    """Summarize the network's current state.
 
     Compare the total players at the end of the snapshot with the same hour of the four weeks
-    before. List silent servers, the largest changes, yesterday's peak, and gaps and zeros since
-    then. Without identifiers, cover all servers.
+    before. List silent servers, the largest changes, yesterday's peak, and gaps and empty periods
+    since yesterday. Without identifiers, cover all servers.
 
     Example: srvstat today --tz Europe/Berlin --format markdown
     """
@@ -417,7 +414,7 @@ def choose_servers(
         selected = replace(selected, identifiers=options.pick_servers(least, most))
     if selected.is_missing:
         raise ParameterError(
-            "no server; give IDENTIFIER…, {all}, or a filter such as {text}; {servers}",
+            "no server given; name one, or add {all} or a filter such as {text}; {servers}",
             servers=options.name_servers(),
         )
     selected.check()
@@ -478,7 +475,9 @@ def report_missing_marks(marks: Iterable[MarkPart], window: Window, clock: ZoneI
     for one in marks:
         if not window.start <= one.at <= window.end:
             shown = escape_text(one.label)
-            report(f"note: {format_zoned_time(one.at, clock)}: {shown}: outside the window")
+            report(
+                f'note: mark "{shown}" at {format_zoned_time(one.at, clock)} is outside the window'
+            )
 
 
 def _report_zone(snapshot: Snapshot) -> None:
@@ -502,12 +501,12 @@ def report_missing_data(
     _report_zone(snapshot)
     first, last = snapshot.file_row.first_observed_at, snapshot.file_row.last_observed_at
     if first is None or last is None:
-        report("note: the snapshot has no observation")
+        report("note: the snapshot has no observations")
         return
     is_held = snapshot.is_held
     if window.end < first or (last < window.first and not is_held):
         span = format_span(first, last, clock)
-        report(f"note: no observation in the window; the snapshot has {span}")
+        report(f"note: no observations in the window; the snapshot has {span}")
         return
     if window.end > snapshot.as_of:
         end = format_zoned_time(snapshot.as_of, clock)
@@ -525,11 +524,11 @@ def report_missing_data(
         first, last = server.first_observed_at, server.last_observed_at
         if first is None or last is None:
             file = "snapshot" if snapshot.parent_root is None else "bundle"
-            report(f"note: {server.title}: no observation in the {file}")
+            report(f"note: {server.title}: no observations in the {file}")
             continue
         with snapshot.convert_decode_errors(server.title):
             span = format_span(first, last, clock)
-        report(f"note: {server.title}: no observation in the window; it has {span}")
+        report(f"note: {server.title}: no observations in the window; it has {span}")
     if len(empty) > _MAX_LISTED:
         more = format_count(len(empty) - _MAX_LISTED, "more server")
         report(f"note: {more} without observations in the window")

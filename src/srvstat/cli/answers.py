@@ -48,7 +48,7 @@ def get(
     plan = customer.find_plan()
     named = options.pick_servers(1, 1) if identifier is None else [identifier]
     if not named:
-        raise errors.UsageError(f"no server; give IDENTIFIER; {options.name_servers()}")
+        raise errors.UsageError(f"no server given; {options.name_servers()}")
 
     def build(identifiers: Sequence[str]) -> ServerReference:
         return requests.build_server_reference(identifiers[0], by=by)
@@ -223,10 +223,10 @@ def _open_snapshot(name: str | None, at: int | None) -> Iterator[Snapshot]:
     with options.open_chosen(name) as snapshot:
         if at is not None and at > snapshot.as_of:
             end = format_time(snapshot.as_of)
-            report(f"warning: --at is later than the snapshot, which ends {end}")
+            report(f"warning: --at is after the end of the snapshot, {end}")
         first = snapshot.file_row.first_observed_at
         if at is not None and first is not None and at < first:
-            report(f"warning: --at is earlier than the snapshot, which begins {format_time(first)}")
+            report(f"warning: --at is before the first observation, {format_time(first)}")
         yield snapshot
 
 

@@ -176,7 +176,9 @@ def group_parameters(command: Any, context: typer.Context) -> dict[str, list[tup
             title = getattr(each, "rich_help_panel", None) or kind
             # An argument's type, such as <list[str]>, is less helpful than its help text.
             names = re.sub(" <.*>$", "", record[0])
-            found.setdefault(title, []).append((names, record[1]))
+            text = re.sub(r"(\d+)<=x<=(\d+)", r"\1 to \2", record[1])
+            text = re.sub(r"x>=(\d+)", r"at least \1", text)
+            found.setdefault(title, []).append((names, text))
     return {title: records for title, records in found.items() if records}
 
 
@@ -238,9 +240,14 @@ def _find_name(ctx: typer.Context, field: str) -> str:
     return f"--{field.replace('_', '-')}"
 
 
-_EXIT_CODES = """Exit codes: 0 success, 2 invalid usage, 3 no usable snapshot, 4 output not
-written, 5 a difference found, 6 an input file rejected, 7 an engine failed, 40 invalid request,
-43 not in the plan, 44 server not found, 130 interrupted."""
+_EXIT_CODES = """\b
+Exit codes:
+  0  success                   7    an engine failed
+  2  invalid usage             40   invalid request
+  3  no usable snapshot        43   not in the plan
+  4  output not written        44   server not found
+  5  a difference found        130  interrupted
+  6  an input file rejected"""
 
 app = create_app(
     GROUPS,

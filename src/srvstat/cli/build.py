@@ -70,7 +70,7 @@ def build(
     options.check_ending(output, *options.SNAPSHOT_ENDINGS, hint="; did you forget OUTPUT?")
     options.check_ending(rows.rejects, *options.NDJSON_ENDINGS)
     others = {**vars(rows), "at": at, "allow_empty": allow_empty, "overwrite": overwrite}
-    command = Command(("snapshot", "build", output), sources, others, "build it")
+    command = Command(("snapshot", "build", output), sources, others)
     parsed = _add_limits(parse_sources(sources), rows, at)
     if not dry_run:  # before asking any questions
         check_name("OUTPUT", output)
@@ -103,8 +103,8 @@ def update(
     rows: RejectOptions,
     at: Annotated[
         options.EndOption,
-        "The new end of the snapshot; later observations are left out [default: the latest"
-        " observation, or the present end if it is later].",
+        "End the snapshot at this time and leave out later observations [default: the latest"
+        " observation, or the current end if that is later].",
     ] = None,
     quiet: options.QuietOption = False,
 ) -> Outcome:
@@ -126,7 +126,7 @@ def update(
     )
     others = {**vars(rows), "at": at}
     words = ("snapshot", "update", path)
-    command = Command(words, sources, others, "update it", path, remembered)
+    command = Command(words, sources, others, path, remembered)
     parsed = settle(_add_limits(parsed, rows, at), command, quiet=quiet)
     inputs = parsed.inputs
     started = time.monotonic()
@@ -163,23 +163,23 @@ def _finish(sources: Sources, lines: Sequence[str], read: BuildSummary, *, quiet
 
 
 def draft_servers(sources: Annotated[SourceOptions, Without("servers", "save_mapping")]) -> Outcome:
-    """Draft a servers file.
+    """Generate a servers file to edit.
 
-    Print the metadata of a server, with blanks, for each identifier in the observations. Build with
-    the file as it is, or edit it first.
+    Print a server's metadata, with blank fields, for each identifier in the observations. Build
+    with the file as it is, or edit it first.
 
     Example: srvstat snapshot draft-servers --observations week.csv --game game_a > servers.ndjson
     """
     parsed = parse_sources(sources, reads_servers=False)
-    command = Command(("snapshot", "draft-servers"), sources, {}, "draft them")
+    command = Command(("snapshot", "draft-servers"), sources, {})
     inputs = settle(parsed, command, quiet=False).inputs
     draft = draft_records(inputs, lambda warning: report(f"warning: {warning}"))
     if draft.rejected:
         ignored = format_count(draft.rejected, "malformed row")
         report(f"warning: {ignored} ignored: {draft.reason}")
     report(
-        f"{format_count(draft.servers, 'server')}; if you change a field, remove its name from"
-        " completed"
+        f"{format_count(draft.servers, 'server')}; if you edit a field, delete its name from"
+        " `completed`"
     )
     return Outcome(format_records(draft.records))
 
@@ -193,8 +193,7 @@ def bundle(
     for_: Annotated[
         list[str] | None,
         Parameter(
-            "Take servers, ranges and times from a recording, and store the verdict on it; repeat"
-            " it for more.",
+            "Take servers, ranges and times from a recording, and store its verdict; repeatable.",
             "RECORDING",
             ("--for",),
         ),
@@ -209,12 +208,12 @@ def bundle(
     snapshot: options.SnapshotOption = None,
     overwrite: options.OverwriteOption = False,
 ) -> Outcome:
-    """Write a small snapshot with some servers.
+    """Copy some servers into a small snapshot.
 
-    A bundle gives the same responses as the whole snapshot for its servers and days. A command that
-    asks a bundle for other servers or earlier windows exits with 3.
+    A bundle gives the same responses as the whole snapshot for its servers and days. Commands that
+    need other servers or earlier windows exit with 3.
 
-    With --for, a bundle has what the requests of a recording need. `snapshot info` shows the
+    With --for, a bundle contains what a recording's requests need. `snapshot info` shows the
     verdict on the recording, the command to repeat it, and one that explains the response without
     the recording.
 
@@ -341,7 +340,7 @@ def _show_dry_run(output: str, inputs: Inputs, *, overwrite: bool, quiet: bool) 
 
     width = shutil.get_terminal_size().columns if os.isatty(STDERR) else UNLIMITED
     report(*render_table(found, Screen(width)).splitlines())
-    raise SourceError(found.refusal or "no observation would be kept")
+    raise SourceError(found.refusal or "no observations would be kept")
 
 
 def _list_advice(found: DryRun, in_the_way: str | None) -> list[str]:
@@ -349,7 +348,7 @@ def _list_advice(found: DryRun, in_the_way: str | None) -> list[str]:
     advice = [each.remedy for each in found.dropped if each.remedy]
     if found.max_rejected:
         kept = format_count(found.kept, found.unit)
-        advice.append(f"add --max-rejected {found.max_rejected} to keep the other {kept}")
+        advice.append(f"add --max-rejected {found.max_rejected} to build with the other {kept}")
     if in_the_way is not None:
-        advice.append(f"{in_the_way} exists: add --overwrite to replace it")
+        advice.append(f"{in_the_way} already exists; add --overwrite to replace it")
     return advice

@@ -47,7 +47,7 @@ def demo(directory: _DirectoryArgument = "srvstat-demo") -> Outcome:
     Example: srvstat demo && export SRVSTAT_SNAPSHOT=srvstat-demo/snapshot.db
     """
     if not directory:
-        raise UsageError("DIRECTORY: the name is empty; name a directory")
+        raise UsageError("DIRECTORY: empty; give a directory")
     # Import the readers now, because nothing may be imported while the demo can be interrupted.
     load_reader("csv")
     load_record_reader("ndjson")
@@ -90,6 +90,8 @@ def write_demo(directory: str) -> str:
     Raises UsageError if another file has one of the names, and OutputError if a file can't be
     written.
     """
+    if os.path.exists(directory) and not os.path.isdir(directory):
+        raise UsageError(f"{directory}: not a directory; name a new directory")
     with convert_write_errors(directory):
         os.makedirs(directory, exist_ok=True)
     snapshot = os.path.join(directory, "snapshot.db")

@@ -47,7 +47,8 @@ class ResultOptions:
     range: options.RangeOption = None
     at: Annotated[
         options.EndOption,
-        "The end of the window; later observations are left out [default: the latest observation].",
+        "End the window at this time and leave out later observations [default: the latest"
+        " observation].",
     ] = None
     conflicts: Annotated[
         Literal["first", "lowest"],
@@ -67,14 +68,13 @@ class EngineOptions:
     memory: Annotated[
         str | None,
         Parameter(
-            "The memory limit of DuckDB, such as 4GiB; it uses temporary files beyond that.", "SIZE"
+            "DuckDB's memory limit, such as 4GiB. Beyond it, DuckDB uses temporary files.", "SIZE"
         ),
     ] = None
     threads: Annotated[
         int | None,
         Parameter(
-            "The threads of DuckDB, and the processes that build shards [default: one per"
-            " processor].",
+            "The number of DuckDB threads and shard-building processes [default: one per CPU].",
             "N",
             least=1,
             most=_MAX_THREADS,
@@ -105,15 +105,12 @@ class FolderOptions:
 
     snapshots: Annotated[
         str | None,
-        Parameter("Also write a snapshot of all observations: a new folder of shards.", "DIR"),
+        Parameter("Also write all observations as a sharded snapshot, in a new folder.", "DIR"),
     ] = None
     shards: Annotated[
         int | None,
         Parameter(
-            f"The number of files of that snapshot [default: {_DEFAULT_SHARDS}].",
-            "N",
-            least=1,
-            most=MAX_SHARDS,
+            f"The number of shards [default: {_DEFAULT_SHARDS}].", "N", least=1, most=MAX_SHARDS
         ),
     ] = None
 
@@ -127,7 +124,7 @@ def fleet(
     sources: Annotated[
         list[str] | None,
         Parameter(
-            "Rows of serverId, observedAt and players: FILE, FOLDER, URL or -.",
+            "Observations (serverId, observedAt, players): a file, folder, URL or -.",
             "SOURCE",
             is_argument=True,
         ),
@@ -150,16 +147,16 @@ def fleet(
     _check_outputs(results, folder)
     memory, limit = engine.parse_memory(), rows.parse_limit()
     records = replace(records, observations=sources)
-    parsed = parse_sources(records, name="SOURCE")
+    parsed = parse_sources(records)
     if parsed.options.hold:
-        raise UsageError("--hold: results are of counts as observed; build a snapshot instead")
+        raise UsageError("--hold: not supported by fleet; build a snapshot instead")
     chosen = parse_range(DEFAULT_RANGE if results.range is None else results.range)
     instant = options.parse_instant_option("--at", results.at)
     _check_results(results.output, parsed.inputs, overwrite=overwrite)
     others = {**vars(results), **vars(engine), **vars(folder), "overwrite": overwrite}
     conflicts = None if results.conflicts == "first" else results.conflicts
     others |= {"max_rejected": rows.max_rejected, "conflicts": conflicts}
-    command = Command(("fleet",), records, others, "compute them")
+    command = Command(("fleet",), records, others)
     inputs = settle(parsed, command, quiet=quiet).inputs
     request = FleetRequest(
         replace(inputs, as_of=instant, max_rejected=limit),
@@ -195,14 +192,13 @@ def _check_outputs(results: ResultOptions, folder: FolderOptions) -> None:
 
     if results.output is None and folder.snapshots is None:
         raise UsageError(
-            f"-o: missing; name a file that ends in {', '.join(RESULT_EXTENSIONS)}, or a folder"
-            " with --snapshots"
+            f"no output; add -o FILE ({', '.join(RESULT_EXTENSIONS)}) or --snapshots DIR"
         )
     if results.output is None and results.range is not None:
-        raise UsageError("--range: needs -o; a snapshot has all observations")
+        raise UsageError("--range requires -o; a snapshot always has all observations")
     if folder.snapshots is None:
         if folder.shards is not None:
-            raise UsageError("--shards: needs --snapshots DIR")
+            raise UsageError("--shards requires --snapshots DIR")
         return
     options.check_ending(folder.snapshots)
 

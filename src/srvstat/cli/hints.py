@@ -1,6 +1,7 @@
 """Find hints: the probable intention behind a mistake on the command line."""
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -13,6 +14,7 @@ from srvstat.cli.output import report
 from srvstat.contract import read_package_file, wire
 from srvstat.contract.errors import ApiError, InvalidRequestError, SrvstatError
 from srvstat.contract.requests import NAMESPACES, Namespace, ServerReference, build_server_reference
+from srvstat.contract.windows import DAYS
 from srvstat.documents.document import remove_color_codes
 from srvstat.operations.answers import UnknownServerError
 from srvstat.snapshot.read.snapshot import Snapshot, open_snapshot
@@ -38,7 +40,7 @@ _SIMILAR = 0.7
 _LIKELY = ("stats", "history", "compare", "top")
 """Commands searched for an option that the current command lacks."""
 
-_INVALID = re.compile(r"^Invalid value for '([^']*)'[^(:]*(?:\(env var: '(\w+)'\))?: ")
+_INVALID = re.compile(r"^Invalid value for '([^']*)'[^:]*: ")
 _KINDS = {"valid boolean": "true or false", "valid integer": "a whole number"}
 _EXAMPLE = re.compile(r'such as (?:[^\s,;"]+"[^"]*"|[^\s,;\]]+[^\s,;\].])')
 _SEVERAL = re.compile(r"[\w:-]+(,[\w:-]+)+", re.ASCII)
@@ -53,28 +55,28 @@ def explain_usage_error(error: Any, words: Sequence[str]) -> list[str]:
     text = " ".join(error.format_message().replace("Value error, ", "").split())  # of pydantic
     context = error.ctx
     path, root = context.command_path, context.find_root()
-    is_group = hasattr(context.command, "commands")
     if hasattr(error, "possibilities"):
         name = error.option_name
         remedy = _find_option(name, context, root, words)
-        text = f"unknown option {name}" if is_group else f"{name}: {path} has no such option"
-        text += remedy and f"; {remedy}"
+        text = f"no option {name}{remedy and f'; {remedy}'}"
     elif hasattr(error, "option_name"):
         text = _explain_option_value(error.option_name, context.command, text)
     elif unknown := re.match("No such command '([^']*)'", text):
         remedy = _find_command(unknown[1], context.command, root.command)
-        text = f"{unknown[1]}: no such command{remedy and f'; did you mean {path} {remedy}?'}"
+        text = f'no command "{unknown[1]}"{remedy and f"; did you mean {path} {remedy}?"}'
     elif extra := re.match(r"Got unexpected extra argument\(?s?\)? \((.*)\)", text):
-        remedy = "; srvstat compare takes several" if path == "srvstat get" else ""
-        text = f"{extra[1]}: more arguments than {path} takes{remedy}"
+        several = shlex.join(["srvstat", "compare", *words[1:]])
+        remedy = f"; get takes one server; use {several}" if path == "srvstat get" else ""
+        text = f"unexpected argument {' '.join(map(wire.quote_value, extra[1].split()))}{remedy}"
     elif missing := re.match("Missing (?:argument|option) '([^']*)'", text):
         value = error.param.metavar if missing[1].startswith("-") else ""
         text = f"{' '.join(filter(None, (missing[1], value)))} is required"
     elif invalid := _INVALID.match(text):
-        name = " or ".join(filter(None, invalid.groups()))
+        source = context.get_parameter_source(error.param.name)
+        is_variable = source is not None and source.name == "ENVIRONMENT"
+        name = error.param.envvar if is_variable else invalid[1]
         text = _explain_invalid_value(name, error.param, text[invalid.end() :])
-    listed = "commands" if is_group else "arguments and options"
-    return [f"error: {text}", f"{path} --help shows the {listed}"]
+    return [f"error: {text}", f"see {path} --help"]
 
 
 def _explain_option_value(name: str, command: Any, problem: str) -> str:
@@ -105,6 +107,8 @@ def _find_option(name: str, context: Any, root: Any, words: Sequence[str]) -> st
             return f"did you mean {near[0]}?"
         command = next((word for word in words if word in context.command.commands), "COMMAND")
         return f"options follow the command: {context.command_path} {command} {name}"
+    if context.command_path == "srvstat today" and name in {"--at", "--to"}:
+        return "today always reports the end of the snapshot"
     wanted = _read_intents().get(name, name)
     first, own = wanted.split()[0], _list_options(context.command)
     if first in own:
@@ -151,13 +155,13 @@ def find_hint(
 
     Raises SnapshotError if a snapshot is unusable.
     """
-    by, intent = given.get("by"), _find_intent(error, identifiers, given.get("range"))
+    by, intent = given.get("by"), _find_intent(error, identifiers, given)
     if intent:
         return f"; {intent}"
     if isinstance(error, UnknownServerError):
         paths = [*paths]
         found = _suggest(paths, error.reference.identifier, error.reference.by)
-        return found or f"; srvstat servers lists the ids of {paths[-1]}"
+        return found or f"; srvstat servers lists all ids of {paths[-1]}"
     if isinstance(error, selection.UnknownNameError):
         return _suggest(paths, error.name, "id")
     if isinstance(error, InvalidRequestError):
@@ -170,9 +174,9 @@ def find_hint(
     return ""
 
 
-def _find_intent(error: ApiError, identifiers: Sequence[str], length: str | None) -> str:
+def _find_intent(error: ApiError, identifiers: Sequence[str], given: Mapping[str, Any]) -> str:
     """Return a remedy for arguments that are known mistakes, or empty text for others."""
-    names = [f"{name}:" for name in NAMESPACES]
+    names, length = [f"{name}:" for name in NAMESPACES], given.get("range")
     for one in identifiers:
         prefix, colon, rest = one.partition(":")
         if _SEVERAL.fullmatch(one):
@@ -183,13 +187,19 @@ def _find_intent(error: ApiError, identifiers: Sequence[str], length: str | None
     if error.reason.startswith("servers: 1 given") and len(identifiers) == 1:
         only = identifiers[0] if _PLAIN.fullmatch(identifiers[0]) else "IDENTIFIER"
         return f"for one server: srvstat stats {only} --range {length or '30d'}"
-    if (
-        error.reason.startswith("range: ")
-        and length
-        and re.fullmatch("[1-9][0-9]*(h|d|w|mo|y)", length)
-    ):
-        return f"srvstat stats takes any window, such as --range {length}"
+    if error.reason.startswith("by: ") and "step" in given:
+        return "did you mean --step?"
+    if error.reason.startswith("range: ") and length:
+        return _find_length(length, has_servers="identifiers" in given)
     return ""
+
+
+def _find_length(text: str, *, has_servers: bool) -> str:
+    """Return what to write instead of a range that the API lacks; empty if that is not known."""
+    if near := [one for one in DAYS if one in {text.lower(), f"{text}d"}]:
+        return f"did you mean {near[0]}?"
+    is_length = has_servers and re.fullmatch("[1-9][0-9]*(h|d|w|mo|y)", text)
+    return f"srvstat stats takes any window, such as --range {text}" if is_length else ""
 
 
 def _suggest(paths: Iterable[str], unknown: str, by: Namespace) -> str:
@@ -212,7 +222,7 @@ def suggest_servers(snapshot: Snapshot, unknown: str, by: Namespace) -> str | No
                 return f"did you mean {namespace}:{unknown}?"
     near = [] if reference is None else _find_near_identifiers(snapshot, reference)
     if by != "id":
-        return f"similar: {', '.join(near)}" if near else None
+        return _list_similar(near)
     named, matching, similar = _search_servers(snapshot, unknown)
     if len(named) == 1:
         return f"did you mean id:{_describe(named[0])}?"
@@ -220,7 +230,13 @@ def suggest_servers(snapshot: Snapshot, unknown: str, by: Namespace) -> str | No
     described |= {name: name for name in near if name not in described}
     described |= {server.id: _describe(server) for server in similar if server.id not in near}
     listed = list(described.values())[:_MAX_SUGGESTED]
-    return f"similar: {', '.join(listed)}" if listed else None
+    return _list_similar(listed)
+
+
+def _list_similar(found: Sequence[str]) -> str | None:
+    if len(found) == 1:
+        return f"did you mean {found[0]}?"
+    return f"similar: {', '.join(found)}" if found else None
 
 
 def _build_reference(text: str, by: Namespace) -> ServerReference | None:

@@ -91,9 +91,17 @@ def _show_error(error: errors.ApiError, values: Mapping[str, Any]) -> Outcome:
     identifiers = values.get("identifiers") or [values.get("identifier") or ""]
     paths = (find_snapshot(path) for path in given)
     error.reason += find_hint(error, paths, identifiers, values)
+    # What the API calls a field is an option or a file here.
+    field, _, problem = error.reason.partition(": ")
+    request = values.get("request")
+    places = {"body": request} if request else {"by": "--by", "range": "--range"}
+    if place := places.get(field):
+        error.reason = f"{place}: {problem}"
     form = values.get("form")
-    is_json = values.get("json") if form is None else form.choose() is Form.JSON
-    return show_error(error, Form.JSON if is_json else Form.TABLE)
+    if form is None and not values.get("json"):
+        report(f"error: {error.reason}")
+        return Outcome(exit_code=error.exit_code)
+    return show_error(error, Form.JSON if form is None else form.choose())
 
 
 def _split(annotation: Any) -> tuple[Any, ...]:
@@ -216,7 +224,7 @@ AtOption = Annotated[
 EndOption = Annotated[
     str | None,
     Parameter(
-        "The end of the snapshot; later observations are left out [default: the latest"
+        "End the snapshot at this time and leave out later observations [default: the latest"
         " observation].",
         "TIME",
         ("--at", "--as-of"),
@@ -245,8 +253,10 @@ class PlanOptions:
         """
         if self.plan is None and self.access is None:
             return None
-        if self.plan is None or self.access is None:
-            raise errors.ParameterError("{plan} NAME and {access} FILE must be used together")
+        if self.access is None:
+            raise errors.ParameterError("{plan} requires {access} FILE")
+        if self.plan is None:
+            raise errors.ParameterError("{access} requires {plan} NAME")
         # Importing the reader of access files takes 9 ms.
         from srvstat.operations.access import read_access  # noqa: PLC0415
 
@@ -318,8 +328,8 @@ def find_snapshot(given: str | None) -> str:
             os.lstat(DEFAULT_SNAPSHOT)
         except FileNotFoundError:
             raise SnapshotError(
-                f"no snapshot: give --snapshot PATH, set {SNAPSHOT_VARIABLE}, or change to a"
-                f" directory with {DEFAULT_SNAPSHOT}"
+                f"no snapshot; use --snapshot PATH, set {SNAPSHOT_VARIABLE}, or run in a directory"
+                f" with {DEFAULT_SNAPSHOT} (srvstat demo creates one)"
             ) from None
     return DEFAULT_SNAPSHOT
 
@@ -352,8 +362,9 @@ def parse_instant_option(option: str, text: str | None) -> int | None:
     try:
         instant = parse_shown_time(text)
     except InstantError as error:
-        problem = explain_instant_error(text, error, "write one such as 2026-02-01T12:00Z")
-        raise errors.UsageError(f"{option}: {problem}") from None
+        problem = explain_instant_error(text, error, "use the form 2026-02-01T12:00Z")
+        field = f"{{{option.removeprefix('--')}}}"
+        raise errors.ParameterError(f"{field}: {{problem}}", problem=problem) from None
     if text.isdecimal() and instant < YEAR_2001:
         report(
             f"warning: {option} {text}: read as milliseconds, {format_time(instant)};"
@@ -411,7 +422,7 @@ def completion(
         _Shell, Parameter("The shell of the script: bash, zsh or fish.", "SHELL", is_argument=True)
     ],
 ) -> Outcome:
-    """Print the completion script of a shell.
+    """Print a shell completion script.
 
     The script completes commands, options, plans and the servers of the snapshot.
 
@@ -429,7 +440,7 @@ def help(  # noqa: A001 - the name of the command
         Parameter("A command, or `terms`.", "TOPIC", completes=("terms",), is_argument=True),
     ] = None,
 ) -> Outcome:
-    """Explain a command, or the terms of tables.
+    """Explain a command or the table columns.
 
     Example: srvstat help terms
     """

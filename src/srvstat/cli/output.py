@@ -15,6 +15,7 @@ from srvstat.cli.process import allow_cleanup
 from srvstat.contract import wire
 from srvstat.contract.errors import ApiError, OutputError, ParameterError
 from srvstat.contract.responses import ErrorResponse, Response
+from srvstat.files.paths import describe_error
 from srvstat.render.text import escape_non_ascii, escape_text
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class FormOptions:
             if self.json or self.table:
                 raise ParameterError("{format} can't be combined with {json} or {table}")
             if self.format == "parquet" and os.isatty(STDOUT):
-                raise ParameterError("{format} parquet: not for a terminal; add > file.parquet")
+                raise ParameterError("{format} parquet is binary; redirect it: > file.parquet")
             return Form(self.format)
         is_table = self.table or self.chart or (os.isatty(STDOUT) and not self.json)
         return Form.TABLE if is_table else Form.JSON
@@ -129,7 +130,7 @@ def write(data: bytes) -> None:
         except BrokenPipeError:
             raise ReaderGoneError from None
         except OSError as error:
-            raise OutputError(f"standard output: {error.strerror}") from None
+            raise OutputError(f"standard output: {describe_error(error)}") from None
 
 
 def report(*lines: str, end: str = "\n") -> None:

@@ -47,7 +47,7 @@ def report(
         Parameter("The title of the report [default: the names of the servers].", "TEXT"),
     ] = None,
     json: Annotated[
-        JsonOption, "Write the data of the page as JSON, to -o or else to standard output."
+        JsonOption, "Write the report's data as JSON, to -o or else to standard output."
     ] = False,
     snapshot: SnapshotOption = None,
     overwrite: OverwriteOption = False,
@@ -61,7 +61,7 @@ def report(
     Example: srvstat report harbor-city new-frontier --range 90d -o report.html
     """
     if output is None and not json:
-        raise ParameterError("-o FILE.html is required, or {json} for the data of the page")
+        raise ParameterError("no output; add -o FILE.html, or {json} for the report's data")
     check_ending(output, *((".json",) if json else (".html", ".htm")))
     check_text("title", title)
     target = _STDOUT_NAME if output is None else output
@@ -94,14 +94,13 @@ def plot(
 ) -> Outcome:
     """Draw one to five servers as PNG or SVG.
 
-    The picture shows a title, its window and its source: a PNG for Discord, an SVG for a web page.
-    The same command writes the same SVG for the same snapshot. PNG needs: pip install
-    'srvstat[png]'
+    The picture names its window and source. Use PNG for Discord, SVG for a web page. The same
+    command writes the same SVG for the same snapshot. PNG needs: pip install 'srvstat[png]'
 
     Example: srvstat plot harbor-city new-frontier --range 90d -o players.svg
     """
     if not output:
-        raise UsageError("-o FILE is required; give -o FILE.svg or -o FILE.png")
+        raise UsageError("no output; add -o FILE.svg or -o FILE.png")
     is_raster = output != _STDOUT_NAME and is_png(output)
     look.check(is_png=is_raster)
     marks = parse_marks(options.mark, check_window(window))
@@ -142,7 +141,7 @@ def _write_answer(
         check_destination(path, overwrite=overwrite)
     with open_question(snapshot, selected, window) as question:
         if is_file and os.path.realpath(path) == os.path.realpath(question.snapshot.path):
-            raise UsageError(f"{path}: is the snapshot to read; name another file")
+            raise UsageError(f"{path}: is the input snapshot; choose another output")
         check_server_count(len(list(question.servers)))
         report_missing_marks(marks, question.window, zone)
         document, count = compute(question), len(list(question.iter_rows()))

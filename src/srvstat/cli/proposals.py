@@ -34,7 +34,6 @@ class Command:
 
     - `words`: the words before the sources' names, without `srvstat`.
     - `others`: additional options by parameter name.
-    - `task`: describes the command's work in messages.
     - `path`: the snapshot to update.
     - `remembered`: mapping options that the snapshot stores, so that the command can omit them.
     """
@@ -42,7 +41,6 @@ class Command:
     words: Sequence[str]
     sources: SourceOptions
     others: Mapping[str, Any]
-    task: str
     path: str = ""
     remembered: MappingOptions = field(default_factory=MappingOptions)
 
@@ -180,9 +178,9 @@ def _has_servers(samples: Sequence[Source], options: MappingOptions) -> bool:
 def _refuse(command: Command, options: MappingOptions, questions: Sequence[Question]) -> typer.Exit:
     """Report the command to run, and return the Exit to raise."""
     if questions:
-        report(f"not clear from the file: {'; '.join(each.text for each in questions)}")
+        report(f"unclear: {'; '.join(each.text for each in questions)}")
     blanks = [question.option for question in questions if not question.choices]
-    report(f"nothing was written; {command.task} with", f"  {command.format(options, blanks)}")
+    report("nothing written; check the options and run:", f"  {command.format(options, blanks)}")
     return typer.Exit(2)
 
 

@@ -58,8 +58,8 @@ class ComparisonOptions:
     at: Annotated[
         str | None,
         Parameter(
-            "Answer as of the recorded time, the end of the snapshot (snapshot), any time at which"
-            " the recorded response was right (search), or TIME [default: recorded].",
+            "When to answer as of. recorded: the recorded time; snapshot: the end of the snapshot;"
+            " search: any time at which the response matches; or a TIME [default: recorded].",
             "|".join((*_AT_RULES, "TIME")),
             completes=_AT_RULES,
         ),
@@ -83,8 +83,9 @@ class ComparisonOptions:
                 return rule
         try:
             instant = options.parse_instant_option("--at", self.at)
-        except UsageError as error:
-            raise UsageError(f"{error.reason}; or use recorded, snapshot or search") from None
+        except ParameterError as error:
+            reason = error.describe("--{}".format)
+            raise UsageError(f"{reason}, or recorded, snapshot or search") from None
         return "recorded" if instant is None else instant
 
     def parse_within(self, rule: AtRule | int) -> int:
@@ -93,7 +94,7 @@ class ComparisonOptions:
         Raises ParameterError if it is invalid.
         """
         if self.within is not None and rule != "search":
-            raise ParameterError("{within} needs {at} search")
+            raise ParameterError("{within} requires {at} search")
         match = _DURATION.fullmatch("2d" if self.within is None else self.within)
         if match is None:
             raise ParameterError(
@@ -106,9 +107,7 @@ class ComparisonOptions:
         if self.tolerance is None:
             return EXACT
         if not _TOLERANCE.fullmatch(self.tolerance):
-            raise ParameterError(
-                "{tolerance}: must be a decimal number of at least 0, such as 0.01"
-            )
+            raise ParameterError("{tolerance}: must be a number of at least 0, such as 0.01")
         return Decimal(self.tolerance)
 
 
@@ -121,8 +120,8 @@ class ExchangeOptions:
     prefix: Annotated[
         str | None,
         Parameter(
-            "The part of the paths before /gateway/v1, which a proxy may add [default: the first"
-            " prefix found].",
+            "The path prefix that a proxy adds before /gateway/v1 [default: the first prefix"
+            " found].",
             "PATH",
         ),
     ] = None
@@ -135,7 +134,7 @@ class ExchangeOptions:
     )
     only: Annotated[
         ExchangeClass | None,
-        Parameter("Show only requests with this result; all are counted.", "RESULT"),
+        Parameter("Show only requests with this result. The summary still counts all.", "RESULT"),
     ] = None
 
     def encode_prefix(self) -> bytes | None:
@@ -151,10 +150,10 @@ class ExchangeOptions:
             return document
         exchanges = tuple(one for one in document.exchanges if self._is_wanted(one))
         if not exchanges:
-            field, value = "server", self.server
+            what, value = "{server}: no request is about", self.server
             if value is None:
-                field, value = "request_id", self.request_id
-            raise ParameterError(f"{{{field}}}: no request has {wire.quote_value(value)}")
+                what, value = "{request_id}: no request has the id", self.request_id
+            raise ParameterError(f"{what} {wire.quote_value(value)}")
         return document.model_copy(
             update={"exchanges": exchanges, "counts": count_classes(exchanges)}
         )
@@ -185,8 +184,7 @@ def replay(
     wanted: ExchangeOptions,
     plan: options.PlanOption = None,
     access: Annotated[
-        options.AccessOption,
-        "The access file. The recorded key of a request, or the recorded plan, selects its plan.",
+        options.AccessOption, "The access file. A request's recorded key or plan selects its plan."
     ] = None,
     explain: options.ExplainOption = False,
     snapshot: options.SnapshotOption = None,
@@ -242,7 +240,7 @@ def _read_plan(plan: str | None, access: str | None) -> tuple[Plan | None, Acces
     Raises ParameterError for a missing file.
     """
     if plan is not None and access is None:
-        raise ParameterError("{plan} needs {access}, the file with the plan")
+        raise ParameterError("{plan} requires {access} FILE")
     permissions = None if access is None else read_access(access)
     return None if plan is None or permissions is None else permissions.get_plan(plan), permissions
 
@@ -284,7 +282,7 @@ def describe_finding(document: Replay) -> str:
     """Return a one-sentence verdict, without the full stop, for a reply to the customer."""
     compared = [one for one in document.exchanges if one.class_ in {"match", "differs"}]
     if not compared:
-        return "No recorded response could be compared"
+        return "Nothing to compare: the recording has no usable responses"
     verdicts: dict[str, list[str]] = {}
     for one in compared:
         kind, words = _judge(one, document)
@@ -302,7 +300,7 @@ def describe_finding(document: Replay) -> str:
 _VERBS = {
     "wrong": ("was never right ", "were never right "),
     "other": ("differs: ", "differ: "),
-    "stale": ("is ", "are "),
+    "stale": ("was ", "were "),
     "right": ("is ", "are "),
 }
 """The beginnings of verdicts on one exchange and on several, the worst first."""
@@ -314,8 +312,8 @@ def _judge(one: ReplayedExchange, document: Replay) -> tuple[str, str]:
     if late:
         how = format_whole_minutes(max(abs(late), _SECOND))
         if late > 0:
-            return "stale", f"stale by {how}, otherwise right"
-        return "stale", f"right at least {how} later: a clock was slow, or the data are others"
+            return "stale", f"stale by {how}, but otherwise right"
+        return "stale", f"right at least {how} later: a slow clock, or a response from other data"
     if one.class_ == "match" or one.true_during:
         return "right", _describe_right(one, document)
     value = next(each for each in one.differences if each.class_ == "value")
@@ -413,11 +411,11 @@ def when(
     by: By = None,
     snapshot: options.SnapshotOption = None,
 ) -> Outcome:
-    """Find when numbers were right.
+    """Find when the API returned given numbers.
 
-    Date the numbers of a screenshot or a mail: show when the API would have returned all of them,
-    or else the closest numbers. Numbers may be rounded: 15.62 matches values from 15.615 to 15.625.
-    Exit with 5 if the numbers were never right.
+    Find when a screenshot's or email's numbers were current: show when the API would have returned
+    all of them, or the closest match. Numbers may be rounded: 15.62 matches values from 15.615 to
+    15.625. Exit with 5 if there is no match.
 
     Example: srvstat when harbor-city median=113 average=115.31 --range 7d
     """
@@ -442,25 +440,27 @@ def _parse_wanted(words: Sequence[str]) -> dict[str, list[Figure]]:
         if "=" not in word:
             wanted.setdefault(word, [])
         elif not wanted:
-            raise UsageError(f"{word}: no server; write an identifier before it")
+            raise UsageError(f"{word}: no server before it; write, for example, harbor-city {word}")
         else:
             [*wanted.values()][-1].append(_parse_figure(word))
     for name, figures in wanted.items():
         if not figures:
-            raise UsageError(f"{name}: no number; write one after it, such as median=113")
+            raise UsageError(f"{name}: no numbers after it; add one, such as median=113")
     return wanted
 
 
 def _parse_figure(word: str) -> Figure:
     match = _WANTED.fullmatch(word)
-    given = match["figure"].lower() if match else ""
+    given = word.partition("=")[0].lower()
     figure = _NAMES.get(given, given.removesuffix("players"))
     # A growth in % is the percentage. No other number may have a % sign.
     figure = "percentage" if figure == "growth" and match and match["percent"] else figure
-    if match is None or figure not in FIGURES:
+    if figure not in FIGURES:
+        name = wire.quote_value(given)
+        raise UsageError(f"{word}: no statistic {name}; use one of {', '.join(FIGURES)}")
+    if match is None:
         raise UsageError(
-            f"{word}: unknown; write one of {', '.join(FIGURES)} with a number, such as"
-            " average=15.62 or average=15.6±0.1"
+            f"{word}: not a number; write digits with a decimal point, such as {given}=1000.5"
         )
     # A rounded number differs from the exact one by at most half a unit of its last digit.
     half = 0.5 * 10.0 ** -len(match["digits"] or "") if figure in _ROUNDED else 0.0

@@ -101,7 +101,7 @@ class SimulationOptions:
     delay: Annotated[
         str | None,
         Parameter(
-            "Let each request take at least this time, such as 200ms, or a random time, such as"
+            "Delay each request to at least this time, such as 200ms, or a random time, such as"
             " 50ms..2s.",
             "TIME[..TIME]",
         ),
@@ -116,7 +116,7 @@ class SimulationOptions:
     seed: Annotated[
         int | None,
         Parameter(
-            "The seed of random delays, failures and drops; the same number repeats them"
+            "The seed of random delays, failures and drops; the same seed repeats them"
             f" [default: {_DEFAULT_SEED}].",
             "N",
             least=0,
@@ -149,7 +149,7 @@ class SimulationOptions:
     set: Annotated[
         list[str] | None,
         Parameter(
-            "Change a field in responses of Get Server, such as harbor-city.offline=true.",
+            "Override a field in Get Server responses, such as harbor-city.offline=true.",
             "ID.FIELD=VALUE",
             has_spaces=True,
         ),
@@ -158,7 +158,7 @@ class SimulationOptions:
     def parse(self, *, explore: bool) -> SimulationSettings:
         """Return the settings. Raises UsageError if an option is invalid or can't be combined."""
         if self.at is None and self.speed is not None:
-            raise ParameterError("{speed}: no time to pass; add {at} TIME")
+            raise ParameterError("{speed} requires {at} TIME")
         if self.at is not None and explore:
             raise ParameterError("{at} can't be combined with {explore}, which shows all data")
         at = parse_instant_option("--at", self.at)
@@ -197,14 +197,13 @@ class AddressOptions:
     host: Annotated[str, Parameter("The address to listen on.", "ADDRESS")] = "127.0.0.1"
     port: Annotated[
         int,
-        Parameter("The port to listen on; 0 means any free one.", "PORT", least=0, most=_MAX_PORT),
+        Parameter("The port to listen on; 0 picks a free port.", "PORT", least=0, most=_MAX_PORT),
     ] = 8000
     allow_host: Annotated[
         list[str] | None,
         Parameter(
             "Without --access, also respond to requests for this host name, such as a proxy's;"
-            " repeat it for more. Other names are refused, because any website could use a name of"
-            " its own to read the service.",
+            " repeatable. Other names are refused, to prevent DNS rebinding.",
             "NAME",
         ),
     ] = None
@@ -222,8 +221,8 @@ class PageOptions:
     cors: Annotated[
         list[str] | None,
         Parameter(
-            "Allow web pages of this origin, such as http://localhost:5173, to call the API; repeat"
-            " it for more. Without --access, * allows all.",
+            "Allow web pages of this origin, such as http://localhost:5173, to call the API;"
+            " repeatable. Without --access, * allows all.",
             "ORIGIN",
         ),
     ] = None
@@ -236,8 +235,8 @@ class PageOptions:
         origins = tuple(self.cors or ())
         if needs_keys and EVERY_ORIGIN in origins:
             raise ParameterError(
-                "{cors}: with {access}, `*` would let any website use a key that it has got; name"
-                f" the origins that may, such as {_EXAMPLE}"
+                "{cors}: `*` is not allowed with {access}, because any website could use a leaked"
+                f" key; name the origins, such as {_EXAMPLE}"
             )
         for value in origins:
             if value != EVERY_ORIGIN:
@@ -321,12 +320,11 @@ def serve(
     record: RecordOption = None,
     pages: PageOptions,
     explain_errors: Annotated[
-        bool,
-        Parameter("Add the reason of an error to its response, as the header X-Srvstat-Reason."),
+        bool, Parameter("Add an X-Srvstat-Reason header with the reason for each error.")
     ] = False,
     log_format: Annotated[
         Literal["text", "json"] | None,
-        Parameter("Log short lines, the default on a terminal, or one JSON object per line."),
+        Parameter("Log short text lines (default on a terminal) or JSON lines."),
     ] = None,
     simulation: SimulationOptions,
 ) -> Outcome:
@@ -334,7 +332,7 @@ def serve(
 
     The page /docs shows the API in a browser. Each request is logged to standard error. When
     another snapshot replaces the file, the service switches to it. Ctrl-C or SIGTERM stops the
-    service after the requests in progress. A listening socket can be inherited from systemd.
+    service after the requests in progress. Supports systemd socket activation.
 
     Example: srvstat serve --cors http://localhost:5173 --explain-errors
     """
@@ -378,6 +376,11 @@ def _list_hosts(listener: "socket.socket", address: AddressOptions) -> tuple[str
         listener.getsockname(), tuple
     ):  # the address of an abstract UNIX socket is bytes
         return None
+    for name in address.allow_host or ():
+        if "/" in name:
+            host = name.rpartition("://")[2].partition("/")[0]
+            problem = "{allow_host}: {value} is not a host name; write {host}"
+            raise ParameterError(problem, value=quote_value(name), host=host)
     return tuple(address.allow_host or ())
 
 
@@ -457,9 +460,12 @@ def _describe_service(
         if server_id := next(filter(None, lacking), None):
             reason = escape_text(MissingGameError(path, server_id).reason)
             lines.append(f"Get Server is an error for servers without a game: {reason}")
-        if settings.simulation.at and settings.simulation.at[0] > snapshot.as_of:
+        at, first = settings.simulation.at, snapshot.file_row.first_observed_at
+        if at and at[0] > snapshot.as_of:
             end = format_instant(snapshot.as_of)
-            lines.append(f"the time of --at is later than the snapshot, which ends {end}")
+            lines.append(f"--at is after the end of the snapshot, {end}")
+        elif at and first is not None and at[0] < first:
+            lines.append(f"--at is before the first observation, {format_instant(first)}")
     if EVERY_ORIGIN in settings.cors:
         lines.append("any web page that is open in a browser on this machine can call the API")
     elif settings.cors:
@@ -477,9 +483,9 @@ def _list_simulations(settings: SimulationSettings, given: SimulationOptions) ->
         passes = f", and {speed:,} times as fast as real time" if speed else ""
         yield f"answers as of {format_instant(start)}{passes}"
     if settings.control:
-        yield "any program on this machine can read requests and choose answers"
+        yield "--control: any program on this machine can read requests and set responses"
     if simulated := given.describe():
-        yield f"simulates failures, not for production: {simulated}"
+        yield f"simulating failures (not for production): {simulated}"
 
 
 def take_inherited_descriptor() -> int | None:
@@ -518,9 +524,7 @@ def _check_origin(value: str) -> None:
     origin = f"{scheme}://{host}" + (f":{int(port)}" if has_port else "")
     if value != origin:
         raise ParameterError(
-            "{cors}: browsers send {origin} as the origin of {value}; write that",
-            origin=origin,
-            value=shown,
+            "{cors}: {value} is not an origin; write {origin}", origin=origin, value=shown
         )
 
 
@@ -562,7 +566,7 @@ _DOCUMENTS = load_documents()
 
 
 def new_key(
-    plan: Annotated[str, PLAN, "The plan of the key."],
+    plan: Annotated[str, PLAN, "The plan to assign to the key."],
     access: Annotated[str, ACCESS] = _ACCESS_FILE,
 ) -> Outcome:
     """Create a key and print it once.
@@ -581,7 +585,7 @@ def new_key(
         digest = f'sha256 = "{hashlib.sha256(key.encode()).hexdigest()}"'
         report(f"{access}: the key was added but not printed; remove the one with {digest}")
         raise
-    report(f"a new key of the plan {plan}, shown only once: {access} has only its hash")
+    report(f"new key for plan {plan}; copy it now: {access} stores only its hash")
     return Outcome()
 
 
@@ -611,15 +615,14 @@ def schema(
 ) -> Outcome:
     """Print the JSON Schema of a document.
 
-    A document is the JSON output of a command other than get and compare, whose schemas are in
-    `srvstat openapi`.
+    A document is a command's JSON output. For get and compare, see `srvstat openapi`.
 
     Example: srvstat schema replay
     """
     if name not in _DOCUMENTS:
         raise UsageError(
-            f"no document {quote_value(name)}; choose {', '.join(_DOCUMENTS)}, or use srvstat"
-            " openapi for the schemas of the API"
+            f"no document {quote_value(name)}; use one of {', '.join(_DOCUMENTS)}; for API schemas,"
+            " run srvstat openapi"
         )
     return Outcome([_DOCUMENTS[name].encode_schema() + b"\n"])
 

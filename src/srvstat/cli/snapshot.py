@@ -43,14 +43,13 @@ def verify(
     path: options.PathArgument = None,
     snapshot: options.SnapshotOption = None,
     expect: Annotated[
-        str | None,
-        Parameter("Fail unless the root hash is this one, as published by the builder.", "HASH"),
+        str | None, Parameter("Fail unless the root hash matches this one.", "HASH")
     ] = None,
     quiet: Annotated[options.QuietOption, "Show no progress bar."] = False,
 ) -> Outcome:
     """Verify a whole snapshot and print its root hash.
 
-    The root is a hash of the whole content. Recompute all derived data from the observations. Exit
+    Recompute all derived data from the observations. The root is a hash of the whole content. Exit
     with 3 if the snapshot is damaged, and with 5 if its root is not the expected root.
 
     Example: srvstat snapshot verify snapshot.db
@@ -121,4 +120,4 @@ def _warn_of_missing_data(old: Snapshot, new: Snapshot, at: int | None) -> None:
     for snapshot in (old, new):
         if at is not None and at > snapshot.as_of:
             end = format_time(snapshot.as_of)
-            report(f"warning: --at is later than {snapshot.path}, which ends {end}")
+            report(f"warning: --at is after the end of {snapshot.path}, {end}")

@@ -37,13 +37,17 @@ class RejectOptions:
     panel = "Rejected rows"
 
     rejects: Annotated[
-        str | None, Parameter("Write rejected and conflicting rows to this file as NDJSON.", "FILE")
+        str | None,
+        Parameter(
+            "Write rejected and conflicting rows to this file as NDJSON; replaced if it exists.",
+            "FILE",
+        ),
     ] = None
     max_rejected: Annotated[
         str | None,
         Parameter(
-            "Fail if more than N rows, or P% of the rows, are rejected [default: 10 rows and 1% of"
-            " the rows of a source].",
+            "Fail if more than N rows, or more than P% of the rows, are rejected [default: fail"
+            " above 10 rows and 1% of a source].",
             "N|P%",
         ),
     ] = None
@@ -85,35 +89,35 @@ class SourceOptions:
     servers: Annotated[
         str | None,
         Parameter(
-            "A file of server metadata, one JSON object per line [default: only the identifiers are"
-            " known].",
+            "A file of server metadata, one JSON object per line. Without it, servers have only"
+            " identifiers.",
             "FILE|-",
         ),
     ] = None
     files: Annotated[
         list[str] | None,
         Parameter(
-            "Files of observations, folders or patterns; a URL of a database; - for standard"
-            " input.",
+            "Observation files, folders, glob patterns, a database URL, or - for standard input.",
             "FILE",
             is_argument=True,
         ),
     ] = None
     observations: Annotated[
-        list[str] | None, Parameter("The same as FILE; repeat it for more.", "FILE|URL|-")
+        list[str] | None, Parameter("Same as FILE; repeatable.", "FILE|URL|-")
     ] = None
     input_format: Annotated[
         Literal["csv", "ndjson"] | None,
         Parameter(
-            "The format of standard input and of files whose extension is not one of"
-            f" {', '.join(registry.EXTENSIONS)} (with or without .gz).",
+            "Set the format of standard input, or of files with an unknown extension. Known:"
+            f" {', '.join(registry.EXTENSIONS)}, each also with .gz.",
             names=("--input-format", "--format"),
         ),
     ] = None
     source: Annotated[
         str | None,
         Parameter(
-            f"The program or format of the files: {', '.join(registry.list_choices())}.",
+            f"The program that wrote the files, or their format:"
+            f" {', '.join(registry.list_choices())}.",
             "KIND",
             ("--source", "--from"),
             completes=registry.list_choices(),
@@ -145,27 +149,22 @@ class SourceOptions:
     id: Annotated[
         str | None,
         Parameter(
-            "The server of all rows, if no column names the server; {file} and {folder} are the"
-            " names of the file and of its folder.",
+            "Assign all rows to this server. {file} and {folder} insert the file's and folder's"
+            " names.",
             "NAME",
         ),
     ] = None
     input_table: Annotated[
-        str | None,
-        Parameter(
-            "The table or sheet to read from a file with several.",
-            "NAME",
-            ("--input-table", "--table"),
-        ),
+        str | None, Parameter("Read this table or sheet.", "NAME", ("--input-table", "--table"))
     ] = None
     encoding: Annotated[
-        str | None, Parameter("The encoding of text that is not UTF-8, such as cp1252.", "NAME")
+        str | None, Parameter("The text encoding, such as cp1252 [default: utf-8].", "NAME")
     ] = None
     time_zone: Annotated[
         str | None,
         Parameter(
-            "The time zone of times without an offset, such as UTC. Add :first or :second to choose"
-            " between equal times when the clock is set back.",
+            "The time zone of times without an offset, such as UTC. When clocks go back, :first or"
+            " :second selects the first or second occurrence.",
             "ZONE",
         ),
     ] = None
@@ -173,7 +172,7 @@ class SourceOptions:
     time_format: Annotated[
         str | None,
         Parameter(
-            "The format of times: day-first, month-first, or a strptime format such as %d.%m.%y.",
+            "How to parse times: day-first, month-first, or a strptime format such as %d.%m.%y.",
             "FORM",
             completes=("day-first", "month-first"),
         ),
@@ -182,22 +181,27 @@ class SourceOptions:
         str | None, Parameter("The thousands separator of counts: , . ' or a space.", "CHAR")
     ] = None
     round: Annotated[
-        bool, Parameter("Round fractional counts; the statistics then differ from exact ones.")
+        bool, Parameter("Round fractional counts. Statistics are then approximate.")
     ] = False
     hold: Annotated[
-        bool, Parameter("Keep each count valid until the next one, for data of changes only.")
+        bool,
+        Parameter(
+            "Keep each count valid until the next one. Use this for data that records only changes."
+        ),
     ] = False
     mapping: Annotated[str | None, Parameter("Read these options from a TOML file.", "FILE")] = None
     save_mapping: Annotated[
         str | None, Parameter("Write these options to a TOML file.", "FILE")
     ] = None
     slug_ids: Annotated[
-        bool, Parameter("Convert identifiers to ids of the API, such as MAIN_LOBBY to main-lobby.")
+        bool, Parameter("Convert identifiers to valid API ids, such as MAIN_LOBBY to main-lobby.")
     ] = False
     ids: Annotated[Literal["slug"] | None, Parameter("See --slug-ids.", is_hidden=True)] = None
     game: Annotated[
         str | None,
-        Parameter("The game of servers whose metadata has none.", "|".join(GAMES), completes=GAMES),
+        Parameter(
+            "The game of servers without one in their metadata.", "|".join(GAMES), completes=GAMES
+        ),
     ] = None
 
 
@@ -218,14 +222,12 @@ def parse_sources(
     *,
     needs_observations: bool = True,
     reads_servers: bool = True,
-    name: str = "FILE",
     remembered: MappingOptions | None = None,
 ) -> Sources:
     """Return the sources that the options name.
 
     - `needs_observations`: whether observations are required.
     - `reads_servers`: whether to read server records.
-    - `name`: the option or argument that names observations, for messages.
     - `remembered`: options that apply unless they are given.
 
     Raises UsageError for an invalid option, OutputError if the file of --save-mapping can't be
@@ -233,7 +235,7 @@ def parse_sources(
     """
     options = replace(options, observations=[*(options.files or ()), *(options.observations or ())])
     if needs_observations and not options.observations and options.query is None:
-        raise UsageError(f"{name}: missing; name a file, a URL, or - for standard input")
+        raise UsageError("no input; give a file, a URL, or - for standard input")
     check_stdin_once(
         filter(None, (options.mapping, options.servers, *(options.observations or ())))
     )
@@ -251,7 +253,7 @@ def parse_sources(
     options = replace(options, source=found.source)
     mapping = found.build_mapping()
     parse = partial(_parse_observations, options=options, mapping=mapping, is_declared=is_declared)
-    names = _list_names(options, name)
+    names = _list_names(options)
     if options.source and registry.KINDS[options.source].is_whole:  # a snapshot may be a folder
         observations = [*map(parse, names)]
     else:
@@ -305,21 +307,27 @@ def _parse_mapping_options(options: SourceOptions) -> MappingOptions:
     return found
 
 
+_FORMS = {
+    "columns": 'write id=NAME,at=NAME,players=NAME; quote a name with a comma: at="NAME"',
+    "wide": "write at=NAME or at=NAME,except=NAME+NAME",
+}
+
+
 def _parse_columns(name: str, text: str | None) -> dict[str, str] | None:
     try:
         return None if text is None else parse_columns(text)
     except ValueError as error:
-        raise UsageError(f"--{name}: {error}") from None
+        raise UsageError(f"--{name}: {error}; {_FORMS[name]}") from None
 
 
-def _list_names(options: SourceOptions, name: str) -> list[str]:
+def _list_names(options: SourceOptions) -> list[str]:
     """Return the names of the observation sources. A query alone is a source in memory."""
     if options.observations:
         return options.observations
     if options.query is None:
         return []
     if options.source not in {None, "duckdb"}:
-        raise UsageError(f"{name}: missing; name a source of the kind {options.source}")
+        raise UsageError(f"no input; give a {options.source} source")
     return [IN_MEMORY]
 
 
@@ -341,15 +349,14 @@ def _parse_observations(
     if options.query is not None:
         if not registry.KINDS[source.kind].takes_query:
             raise UsageError(
-                f"--query: {source.title} is not a database; leave it out, and name the file in"
-                " the query"
+                f"--query: {source.title} is not a database; omit FILE and name it in the query"
             )
         source = replace(source, query=options.query)
     if not registry.KINDS[source.kind].is_fixed:
         return source
     if is_declared:
         raise UsageError(
-            f"--source {source.kind}: has a fixed form; leave out --columns, --wide, --time-zone"
+            f"--source {source.kind}: has a fixed form; omit --columns, --wide, --time-zone"
             " and --time-unit"
         )
     return replace(source, mapping=STRICT)
@@ -381,11 +388,11 @@ def _find_whole_source(options: SourceOptions, kind: str) -> Source:
         )
     (name,) = options.observations
     if name == STDIN:
-        raise UsageError("standard input: can't be read twice; name a file")
+        raise UsageError("standard input can be read only once; use a file")
     registry.load_record_reader(kind)
     return Source(name, kind)
 
 
 def _check_name(name: str) -> None:
     if not name:
-        raise UsageError("input file: the name is empty; name a file, or - for standard input")
+        raise UsageError("input file: empty; give a file name, or - for standard input")

@@ -110,7 +110,7 @@ class ApiError(SrvstatError):
     ...     snapshot.get("nobody")
     ... except srvstat.ApiError as error:
     ...     error.code, error.reason
-    ('SERVER_NOT_FOUND', 'no id nobody')
+    ('SERVER_NOT_FOUND', 'no server with id nobody')
     """
 
     code: ClassVar[ErrorCode]

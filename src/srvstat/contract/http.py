@@ -157,7 +157,7 @@ def parse_get_server(head: Head, identifier: bytes) -> ServerReference:
     reference = parse_server_reference(_decode(identifier, "identifier"), query.get("by"))
     length = _find_content_length(head.headers)
     if length.strip(b"0") or find_values(head.headers, b"transfer-encoding"):
-        raise InvalidRequestError("body: Get Server has no body")
+        raise InvalidRequestError("body: not allowed for Get Server")
     return reference
 
 
@@ -170,7 +170,7 @@ def check_compare_head(head: Head) -> None:
     parse_query(head.query)
     types = [value.decode("latin-1") for value in find_values(head.headers, b"content-type")]
     if len(types) != 1:
-        raise InvalidRequestError(f"content-type: {len(types)} given, exactly one needed")
+        raise InvalidRequestError("content-type: must be given exactly once")
     if types[0].partition(";")[0].strip().lower() != JSON_TYPE:
         raise InvalidRequestError(f"content-type: {wire.quote_value(types[0])} is not {JSON_TYPE}")
     if find_values(head.headers, b"content-encoding"):

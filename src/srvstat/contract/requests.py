@@ -33,7 +33,7 @@ class ServerReference(models.ContractModel):
 def _check_server_count(servers: object) -> object:
     # This runs before the elements are validated, because a body may contain thousands.
     if isinstance(servers, list | tuple) and not MIN_SERVERS <= len(servers) <= MAX_SERVERS:
-        raise ValueError(f": {len(servers)} given, {MIN_SERVERS} to {MAX_SERVERS} needed")
+        raise ValueError(f": {len(servers)} given; {MIN_SERVERS} to {MAX_SERVERS} required")
     return servers
 
 
@@ -42,7 +42,7 @@ def _reject_duplicate_references(
 ) -> tuple[ServerReference, ...]:
     if duplicate := models.find_duplicate(servers):
         first, second = duplicate
-        raise ValueError(f"[{second}]: the same reference as servers[{first}]")
+        raise ValueError(f"[{second}]: duplicates servers[{first}]")
     return servers
 
 

@@ -4,7 +4,7 @@ import re
 from contextlib import suppress
 from datetime import date
 from functools import lru_cache
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from srvstat.contract import wire
 from srvstat.contract.windows import DAY_MS
@@ -16,8 +16,8 @@ YEAR_2001 = 978_307_200_000
 """2001-01-01T00:00Z. A smaller value in milliseconds is probably in seconds."""
 
 OUTSIDE_YEARS = "outside the years 1970 to 9999"
-NO_TIME_ZONE = "no time zone: end it with Z or an offset such as +02:00"
-NOT_MILLISECONDS = "not Unix milliseconds and not YYYY-MM-DDTHH:MM:SSZ"
+NO_TIME_ZONE = "no time zone; add Z or an offset such as +02:00"
+NOT_MILLISECONDS = "not a time; use YYYY-MM-DDTHH:MM:SSZ or Unix milliseconds"
 """The reasons why a text is not a time."""
 
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
@@ -69,10 +69,13 @@ def explain_instant_error(text: str, error: InstantError, remedy: str) -> str:
     """Return an error message that quotes a text that is not a time, with the remedy."""
     value = wire.quote_value(text)
     if str(error) != NOT_MILLISECONDS:
-        return f"{value}: {error}; {remedy}"
-    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        return f"{value}: {error}" if ";" in str(error) else f"{value}: {error}; {remedy}"
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        return f"{value} is not a time; {remedy}"
+    with suppress(InstantError):
+        _find_midnight(text)
         return f"{value} has no time of day; write {text}T00:00Z"
-    return f"{value} is not a time; {remedy}"
+    return f"{value} is not a valid date"
 
 
 @lru_cache(maxsize=4096)
@@ -99,7 +102,7 @@ def _parse_calendar(match: re.Match[str]) -> int:
 
 def _count_seconds(hours: int, minutes: int, seconds: int) -> int:
     if hours > 23 or minutes > 59 or seconds > 59:  # noqa: PLR2004 - the maximum values of a clock
-        raise InstantError("no such time of day (hours 00 to 23, minutes and seconds 00 to 59)")
+        raise InstantError("invalid time of day")
     return (hours * 60 + minutes) * 60 + seconds
 
 
@@ -115,7 +118,7 @@ def _find_midnight(day: str) -> int:
     try:
         ordinal = date.fromisoformat(day).toordinal()
     except ValueError:
-        raise InstantError("no such day in the calendar") from None
+        raise InstantError("invalid date") from None
     return (ordinal - _EPOCH_ORDINAL) * DAY_MS
 
 
@@ -132,6 +135,8 @@ def load_zone(name: str) -> ZoneInfo:
     with suppress(KeyError, ValueError, OSError):
         if name not in _OF_MACHINES:
             return ZoneInfo(name)
-    raise ValueError(
-        f"no time zone {wire.quote_value(name)}; use UTC or a name such as Europe/Berlin"
-    )
+    city = f"/{name.replace(' ', '_')}".casefold()
+    known = sorted(available_timezones().difference(_OF_MACHINES))
+    near = [one for one in known if f"/{one}".casefold().endswith(city)]
+    remedy = f"did you mean {near[0]}?" if near else "use UTC or a name such as Europe/Berlin"
+    raise ValueError(f"no time zone {wire.quote_value(name)}; {remedy}")

@@ -221,7 +221,8 @@ def quote_value(value: Any) -> str:
     # A lone surrogate can't be encoded as UTF-8.
     quoted = text.encode("utf-8", "backslashreplace").decode("utf-8")
     max_length = 60
-    return quoted if len(quoted) <= max_length else f"{quoted[:max_length]}…"
+    end = '…"' if isinstance(value, str) else "…"
+    return quoted if len(quoted) <= max_length else f"{quoted[:max_length]}{end}"
 
 
 MAX_IDENTIFIER_LENGTH = 128

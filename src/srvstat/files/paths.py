@@ -28,7 +28,7 @@ def convert_errors(
     except OSError as error:
         if remedy and isinstance(error, FileNotFoundError):
             raise name_class(f"{title}: no such file; {remedy}") from None
-        reason = error.strerror or str(error)
+        reason = describe_error(error)
         if error.errno == errno.EMFILE:
             reason += "; allow more with `ulimit -n`"
         raise error_class(f"{title}: {reason}") from None
@@ -36,6 +36,12 @@ def convert_errors(
         raise
     except ValueError:  # a NUL in the path
         raise name_class(f"{title}: not a file name") from None
+
+
+def describe_error(error: OSError) -> str:
+    """Return the reason that the system gives, as a part of a message."""
+    reason = error.strerror or str(error)
+    return reason[:1].lower() + reason[1:]
 
 
 def convert_write_errors(path: str) -> AbstractContextManager[None]:

@@ -167,7 +167,7 @@ def atomic_write(path: str, *, overwrite: bool, replaced: Identity = None) -> It
             # The first descriptor of a file reports every failed write since it was opened.
             os.fsync(draft.descriptor)
             if replaced not in (None, identify_file(target)):
-                raise OutputError(f"{path}: was replaced or changed meanwhile; try again")
+                raise OutputError(f"{path}: changed during the update; try again")
             if overwrite:
                 os.replace(draft.path, target)
             else:
@@ -194,11 +194,11 @@ def check_name(option: str, path: str) -> str:
     Raises UsageError for a name that no file can have, and OutputError for a system error.
     """
     if not path:
-        raise UsageError(f"{option}: the name is empty; name a file")
+        raise UsageError(f"{option}: empty; give a file name")
     if path.endswith(os.sep):
-        raise UsageError(f"{option} {path}: names a directory; name a file")
+        raise UsageError(f"{option} {path}: is a directory; give a file name")
     if path == STDIN:
-        raise UsageError(f"{option}: - is not a file; name a file")
+        raise UsageError(f"{option}: standard output is not supported; give a file name")
     with convert_write_errors(path):
         return os.path.realpath(path)
 
@@ -210,14 +210,14 @@ def check_destination(path: str, *, overwrite: bool) -> Destination:
     for a system error.
     """
     if find_descriptor_path(path):
-        raise UsageError(f"{path}: an open descriptor, not a file name; name a file")
+        raise UsageError(f"{path}: is a file descriptor; give a file name")
     with convert_write_errors(path):
         target = os.path.realpath(path)
         try:
             status = os.stat(target)
         except FileNotFoundError:
             if not os.path.lexists(os.path.dirname(target)):
-                raise OutputError(f"{path}: its folder does not exist; create it first") from None
+                raise OutputError(f"{path}: the folder does not exist; create it first") from None
             return Destination(target, None)
     if not stat.S_ISREG(status.st_mode):
         raise UsageError(f"{path}: not a regular file, so it can't be replaced")
@@ -273,7 +273,7 @@ def _link(path: str, draft: str, target: str) -> None:
 
 
 def _build_exists_error(path: str) -> UsageError:
-    return UsageError(f"{path}: exists; --overwrite replaces it")
+    return UsageError(f"{path}: already exists; add --overwrite to replace it")
 
 
 _EXISTS = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
@@ -339,7 +339,7 @@ def _flush_folder(path: str) -> None:
 
 
 def _build_folder_exists_error(path: str) -> UsageError:
-    return UsageError(f"{path}: exists; name a new folder")
+    return UsageError(f"{path}: already exists; choose a new folder")
 
 
 _BYTES_PER_CALL = 1 << 28

@@ -283,7 +283,9 @@ class Engine:
                     batches = self._session.stream("survey", _select_malformed(columns, files))
                     judge_rows(files[0][1], columns, batches, self.intake)
             if malformed != rejects.malformed + self.intake.skipped.total() - before:
-                raise EngineError("DuckDB did not read each row once; please report this")
+                raise EngineError(
+                    "internal error: DuckDB read a row twice or not at all; please report this"
+                )
         return found
 
     def reject(self, identifiers: Sequence[str], reason: str) -> None:

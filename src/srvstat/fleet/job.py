@@ -28,7 +28,7 @@ from srvstat.contract.responses import ServerResult, build_result
 from srvstat.contract.stats import compute_statistics
 from srvstat.contract.windows import Range, find_window
 from srvstat.documents.snapshot import FleetSummary, Manifest, ManifestShard, seal_manifest
-from srvstat.files.paths import convert_write_errors
+from srvstat.files.paths import convert_write_errors, describe_error
 from srvstat.files.writing import atomic_folder, atomic_write, write_file
 from srvstat.fleet.engine import Engine, Identified, Progress, Resolved, Servers, open_engine
 from srvstat.fleet.rows import Conflicts
@@ -248,7 +248,7 @@ def _convert_start_errors() -> Iterator[None]:
     except BlockingIOError:
         raise EngineError(THREAD_LIMIT) from None
     except OSError as error:
-        raise WorkerError(f"a process can't be started: {error.strerror}") from None
+        raise WorkerError(f"a process can't be started: {describe_error(error)}") from None
 
 
 def _prepare_process(reports: Connection) -> None:  # pragma: no cover - runs in another process

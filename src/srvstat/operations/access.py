@@ -80,7 +80,7 @@ class Plan(_PlanTable):
         Raises FeatureNotAvailableError if it includes none.
         """
         if not self.raw_history_days:
-            raise FeatureNotAvailableError(f"the plan {self.name} does not include raw history")
+            raise FeatureNotAvailableError(f"plan {self.name} does not include raw history")
 
     def check_history(self, window: Window, as_of: int) -> None:
         """Check that the plan includes the raw history of a window, in a snapshot as of `as_of`.
@@ -112,8 +112,8 @@ class Plan(_PlanTable):
 
     def _check_included(self, name: str, included: tuple[str, ...], kind: str) -> None:
         if name not in included:
-            rest = f", only {', '.join(included)}" if included else f" or any other {kind}"
-            raise FeatureNotAvailableError(f"the plan {self.name} does not include {name}{rest}")
+            rest = f"; it includes {', '.join(included)}" if included else f" or any other {kind}"
+            raise FeatureNotAvailableError(f"plan {self.name} does not include {kind} {name}{rest}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ def _check_not_replaced(path: str, descriptor: int) -> None:
 def _open_regular_file(path: str, flags: int, error_class: type[SrvstatError]) -> Iterator[int]:
     """Open a regular file and yield its descriptor. System errors raise `error_class`."""
     if not path:
-        raise SourceError("access file: the name is empty; name a file")
+        raise SourceError("access file: empty; give a file name")
     with _convert_errors(path, error_class):
         # Without O_NONBLOCK, opening a FIFO would wait for its other end.
         descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -16,7 +16,7 @@ class UnknownServerError(ServerNotFoundError):
     """The snapshot has no server for a reference."""
 
     def __init__(self, reference: ServerReference, place: str = "") -> None:
-        super().__init__(f"{place}no {reference.by} {reference.identifier}")
+        super().__init__(f"{place}no server with {reference.by} {reference.identifier}")
         self.reference = reference
 
 

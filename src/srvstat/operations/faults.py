@@ -71,8 +71,8 @@ def _parse_answer(given: object) -> Fault:
     fault = parse_preferences(",".join(known))
     if ";" in str(given) or sum(part is not None for part in fault) < len(words):
         raise ValueError(
-            f": {quote_value(given)} is not an answer; write ok, a status from 400 to 599, drop,"
-            " cut, reset or delay=200, or a delay with one of the others"
+            f": {quote_value(given)} is not an answer; use ok, a status from 400 to 599, drop, cut,"
+            " reset or delay=200, or a delay with one of the others: 503, delay=200"
         )
     return fault
 

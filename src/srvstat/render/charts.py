@@ -80,7 +80,7 @@ def render_chart(table: analysis.StepTable, screen: Screen) -> str:
     lines = (*table.first, *table.last)
     columns = list(zip(*(line.cells for line in lines), strict=True))
     if all(map(_is_empty, columns)):
-        return screen.render(Text("nothing to draw: no observation in the window"))
+        return screen.render(Text("nothing to draw: no observations in the window"))
     highs = choose_highs([figures.find_highest(cells) for cells in columns])
     rows = _choose_rows(len(columns), screen)
     scales = [choose_scale(high, rows) for high in highs]

@@ -126,19 +126,19 @@ def list_unobserved(
     """Yield notes on servers with low coverage, and on averages without a change."""
     names = [screen.escape(text.format_id(one.server_id)).plain for one in servers]
     gaps = [
-        f"{name} {text.format_share(one.coverage)}"
+        f"{name} ({text.format_share(one.coverage)} observed)"
         for name, one in zip(names, servers, strict=True)
         if one.coverage is not None and one.coverage < _USUAL_COVERAGE
     ]
     if gaps:
-        yield f"under {_USUAL_COVERAGE:.0%} observed: {text.name_some(gaps, 1)}"
+        yield f"incomplete data: {text.name_some(gaps, 1)}"
     missing = [(name, one) for name, one in zip(names, servers, strict=True) if not one.change]
     before = {one.previous_coverage for _, one in missing}
     if len(missing) == len(servers) and before in ({None}, {0}):
         yield f"no change: {explain_missing_change(window, servers[0], versus)}"
     elif missing:
         shown = missing[0][0] if len(missing) == 1 else f"{len(missing):,} servers"
-        yield f"no change under {LEAST_COVERAGE:.0%}: {shown}"
+        yield f"no change shown below {LEAST_COVERAGE:.0%}: {shown}"
 
 
 def explain_missing_change(
@@ -153,7 +153,7 @@ def explain_missing_change(
     was = "were" if length[0].isdecimal() else "was"
     was_before = "was" if before in named.values() else was
     if server.previous_coverage is None:
-        return f"the snapshot does not have {before}"
+        return f"the bundle does not cover {named.get(versus or '', 'the window before')}"
     if not server.previous_coverage:
         return f"{before} {was_before} not observed"
     if server.previous_coverage < LEAST_COVERAGE:

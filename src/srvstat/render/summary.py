@@ -40,7 +40,7 @@ def format_fleet_summary(
     early = {"before the window": summary.early} if summary.early else {}
     fields = [
         ("servers", f"{summary.servers:,}{text.format_withheld(summary.withheld)}"),
-        ("observed", f"{summary.observed:,} of them in the window"),
+        ("with data", f"{summary.observed:,} in the window"),
         *_list_kept(summary, seconds),
         ("rejected", f"{summary.rejected:,}"),
         # A reason can be long, so each has its own line.
@@ -76,8 +76,8 @@ def format_bundle_summary(output: str, summary: snapshot.BundleSummary) -> list[
     return [
         f"wrote {output}",
         *_align(fields),
-        f"check it with   srvstat snapshot verify {path}",
-        f"use it with     srvstat {question} --snapshot {path}",
+        f"verify:  srvstat snapshot verify {path}",
+        f"query:   srvstat {question} --snapshot {path}",
     ]
 
 
@@ -96,7 +96,7 @@ def format_export_summary(folder: str, summary: snapshot.ExportSummary) -> list[
     return [
         f"wrote {folder}",
         *_align(fields),
-        f"build it with   srvstat snapshot build snapshot.db {command}{empty}",
+        f"rebuild:  srvstat snapshot build snapshot.db {command}{empty}",
     ]
 
 
@@ -104,7 +104,7 @@ def format_dropped_rows(summary: snapshot.BuildSummary) -> list[str]:
     """Return one line that counts the rows not kept by reason, or no line if all were kept."""
     counts = {"rejected": summary.rejected, "conflicting": summary.conflicting}
     first = summary.first_reject
-    return _format_dropped(summary, counts, first and f"first rejected or conflicting row: {first}")
+    return _format_dropped(summary, counts, first and f"first: {first}")
 
 
 def format_dropped_fleet_rows(summary: snapshot.FleetSummary) -> list[str]:
@@ -112,7 +112,7 @@ def format_dropped_fleet_rows(summary: snapshot.FleetSummary) -> list[str]:
     rejected = {f"rejected, {why}": rows for why, rows in _sort_reasons(summary.reject_reasons)}
     counts = {**rejected, "conflicting": summary.conflicting}
     found = summary.conflict
-    return _format_dropped(summary, counts, found and f"a conflicting row: {found}")
+    return _format_dropped(summary, counts, found and f"for example, {found}")
 
 
 def _format_dropped(

@@ -104,12 +104,12 @@ def format_ordinal(number: int) -> str:
 def format_fallbacks(number: int) -> str:
     """Format the number of current counts that are fallbacks, with an explanation."""
     counts = format_count(number, "current count")
-    return f"{counts}, filled in from the last observation (0 without one)"
+    return f"{counts} taken from the last observation (0 if there is none)"
 
 
 def format_withheld(number: int) -> str:
     """Format the number of servers that a build skipped, as a suffix of the number of servers."""
-    return f" ({number:,} not public, left out)" if number else ""
+    return f" ({number:,} not public, omitted)" if number else ""
 
 
 def format_completed(counts: Mapping[str, int]) -> str:
@@ -118,7 +118,7 @@ def format_completed(counts: Mapping[str, int]) -> str:
     for name, count in counts.items():
         names.setdefault(count, []).append(name)
     return "; ".join(
-        f"{', '.join(each)} of {format_count(count, 'server')}" for count, each in names.items()
+        f"{', '.join(each)} for {format_count(count, 'server')}" for count, each in names.items()
     )
 
 
@@ -183,9 +183,9 @@ def format_window(start: int | None, end: int, zone: ZoneInfo | None = None) -> 
     format_at = format_time if zone is None else partial(format_clock, zone=zone)
     is_whole = start is not None and (start + 1) % 1000 == (end + 1) % 1000 == 0
     if start is not None and is_whole and end < LATEST:
-        return f"from {format_at(start + 1)}, to before {format_at(end + 1)}"
-    first = "from the first observation" if start is None else f"after {format_at(start)}"
-    return f"{first}, to {format_at(end)} inclusive"
+        start, end = start + 1, end + 1
+    first = "the first observation" if start is None else format_at(start)
+    return f"{first} to {format_at(end)}"
 
 
 def format_span(first: int | None, last: int | None, zone: ZoneInfo = UTC) -> str:

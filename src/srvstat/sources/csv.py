@@ -146,7 +146,7 @@ class _Start(NamedTuple):
         if not wanted or not {*wanted} <= {*(names := self.form.split_header(text))}:
             return False
         if names != [*self.names]:
-            reason = "another table begins, with other columns; make it a file of its own"
+            reason = "a second table begins here; move it to its own file"
             raise source.build_error(line, reason)
         return True
 
@@ -156,7 +156,7 @@ class _Start(NamedTuple):
             return f"must have {len(self.names)} fields, not {len(fields)}"
         if text.count('"') % 2:
             return "a quote is not closed"
-        return f"must be {len(self.names)} fields, quoted as in RFC 4180"
+        return f"malformed CSV: must have {len(self.names)} fields, quoted as in RFC 4180"
 
 
 def _find_first_line(source: Source, expected: str) -> tuple[TextBlock, Iterator[TextBlock]]:
@@ -173,7 +173,7 @@ def _find_first_line(source: Source, expected: str) -> tuple[TextBlock, Iterator
         at = next((at for at, line in enumerate(lines) if line.removesuffix("\r")), None)
         if at is not None:
             return TextBlock(block.first_line + at, "\n".join(lines[at:])), blocks
-    raise SourceError(f"{source.title}: empty; must begin with {expected}")
+    raise SourceError(f"{source.title}: empty file; the first line must be {expected}")
 
 
 def _read_own_header(source: Source) -> _Start:
@@ -206,7 +206,7 @@ def _read_start(source: Source, *, is_sample: bool) -> _Start:
     """
     block, blocks = _find_first_line(source, "a header")
     if "\0" in block.text:
-        reason = "has NUL bytes, so it is no text; if it is UTF-16, add --encoding utf-16"
+        reason = "contains NUL bytes; if it is UTF-16, add --encoding utf-16"
         raise SourceError(f"{source.title}: {reason}")
     lines = [line.removesuffix("\r") for line in block.text.split("\n")]
     at, delimiters = 0, list(_DELIMITERS)

@@ -21,7 +21,6 @@ from srvstat.sources.values import RowError, TimeUnit, is_utf8
 _MAX_NAMES = 20
 COLUMNS = ("id", "at", "players")
 """The fields of an observation, which are the keys of `--columns`."""
-_FORM = 'write at=NAME or id=NAME,at=NAME,players=NAME, and a name with a comma as "NAME"'
 _COLUMN = re.compile(r'\s*(?P<key>[^=",]*)=(?:\s*"(?P<quoted>(?:[^"]|"")*)"\s*|(?P<plain>[^",]*))')
 _MAX_BYTES = 1 << 16
 
@@ -209,7 +208,7 @@ def parse_columns(text: str) -> dict[str, str]:
     while at <= len(text):
         match = _COLUMN.match(text, at)
         if match is None or text[match.end() : match.end() + 1] not in ("", ","):
-            raise ValueError(f"can't be read from {wire.quote_value(text[at:])}; {_FORM}")
+            raise ValueError(f"{wire.quote_value(text[at:])} is not KEY=NAME")
         key = match["key"].strip()
         if key in found:
             raise ValueError(f"{key} is given twice")
@@ -272,8 +271,8 @@ def _check_time_format(value: Any) -> str:
     if text in {values.DAY_FIRST, values.MONTH_FIRST}:
         return text
     raise ValueError(
-        f"{wire.quote_value(text)} is not day-first, month-first, or a format of strptime with a"
-        " whole date, such as %d.%m.%Y %H:%M"
+        f"{wire.quote_value(text)} is not day-first, month-first, or a strptime format with a whole"
+        " date, such as %d.%m.%Y %H:%M"
     )
 
 
@@ -296,6 +295,16 @@ def _check_choice(choices: Collection[str], value: Any) -> str:
 THOUSANDS = (",", ".", " ", "'")
 """The characters that `--thousands` accepts."""
 
+
+def _check_thousands(value: Any) -> str:
+    if value not in THOUSANDS:
+        raise ValueError(
+            f"{wire.quote_value(value)} is not a thousands separator; use a comma, a point, a space"
+            " or an apostrophe"
+        )
+    return str(value)
+
+
 _CHECKS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "source": ("source", lambda value: _check_choice(list_choices(), value)),
     "columns": ("columns", _check_columns),
@@ -306,7 +315,7 @@ _CHECKS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "time-zone": ("time_zone", _check_time_zone),
     "time-unit": ("time_unit", partial(_check_choice, get_args(TimeUnit))),
     "time-format": ("time_format", _check_time_format),
-    "thousands": ("thousands", partial(_check_choice, THOUSANDS)),
+    "thousands": ("thousands", _check_thousands),
     "round": ("round", _check_flag),
     "hold": ("hold", _check_flag),
     "slug-ids": ("slug_ids", _check_flag),

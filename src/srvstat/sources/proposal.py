@@ -337,7 +337,11 @@ class _Search:
         """
         names, columns, places, _ = self.sample.table
         if not places or not names:
-            problem = f"has no rows below {list_names(names)}" if names else "no table of columns"
+            problem = (
+                f"no data rows after the header {list_names(names)}"
+                if names
+                else "no table of columns"
+            )
             raise SourceError(f"{self.source.title}: {problem}")
         for name, column in zip(names, columns, strict=True):
             self.columns.setdefault(name, _Column(name, column))
@@ -360,13 +364,16 @@ class _Search:
 
     def _build_error(self, problem: str, remedy: str = "") -> SourceError:
         names = list_names([*self.columns])
-        return SourceError(f"{self.source.title}: {problem}; the columns are {names}{remedy}")
+        return SourceError(f"{self.source.title}: {problem}{remedy} (columns: {names})")
 
     def _check_given(self) -> None:
         """Spell the given columns as the file does, whose capitals may differ.
 
         Raises SourceError if a column does not exist.
         """
+        if self.given.input_table and self.source.kind in registry.TEXT_KINDS:
+            problem = f"{self.source.kind.upper()} has a single table; leave out --input-table"
+            raise SourceError(f"{self.source.title}: {problem}")
         columns, wide = (
             {key: self._find_name(key, name) for key, name in given.items()}
             for given in (self.given.columns, self.given.wide)
@@ -384,7 +391,8 @@ class _Search:
             same = [each for each in known if each.casefold() == part.casefold()]
             if len(same) != 1:
                 likely = min(self.columns.values(), key=lambda each: each.rank(key)).name
-                remedy = f"; {key} may be {wire.quote_value(likely)}" if key in _NAMES else ""
+                near = format_columns({key: likely})
+                remedy = f"; did you mean {near}?" if key in _NAMES else ""
                 raise self._build_error(f"no column {wire.quote_value(part)}", remedy)
             parts[at] = same[0]
         return "+".join(parts)
@@ -408,7 +416,7 @@ class _Search:
         named = min(self.columns.values(), key=lambda each: each.rank("at"))
         if named.is_named("at") and len(named.example) >= len("1/2026"):
             return self._ask_format((named.name,))
-        raise self._build_error("no column has times", "; name it with --columns at=NAME")
+        raise self._build_error("no column with times found", "; name it with --columns at=NAME")
 
     def _list_times(self) -> list[_Times]:
         """Return the candidate columns of times, the likeliest first."""
@@ -446,7 +454,7 @@ class _Search:
         example = wire.quote_value(next(iter(self._join(names)), ""))
         for option in ("time-format", "time-unit"):
             if given := list_options(self.given).get(option):
-                problem = f"--{option} {given} does not read {example} in {list_names(names)}"
+                problem = f"--{option} {given} does not fit {example} in {list_names(names)}"
                 raise SourceError(f"{self.source.title}: {problem}")
         question = Question("time-format", f"the format of the times, such as {example}")
         return _Times(names, {}, [question, *([] if self.given.time_zone else [_ZONE])], "time")
@@ -526,7 +534,9 @@ class _Search:
         given = self.given.columns.get("players")
         numbers = [column for column in rest if column.is_number or column.name == given]
         if not numbers:
-            raise self._build_error("no column has counts", "; name it with --columns players=NAME")
+            raise self._build_error(
+                "no column with counts found", "; name it with --columns players=NAME"
+            )
         server = self._choose_server(times, [each for each in rest if each.is_text], numbers)
         has_id = self.given.id is not None or "id" in self.found
         if server is None and not has_id and self._is_wide(numbers):
@@ -630,7 +640,7 @@ class _Search:
             }
         servers = [each for each in rest if each.name not in others]
         if servers and all(_CLOCK.fullmatch(each.name) for each in servers):
-            raise self._build_error("the columns are times, not servers; write a row for each time")
+            raise self._build_error("columns are times, but must be servers; transpose the table")
         self.notes |= {each.name: _ONE_EACH for each in servers}
         names = given or "+".join(each.name for each in found if each.name in others)
         self.found |= {
@@ -653,7 +663,9 @@ class _Search:
         if given := self.given.columns.get("players"):
             return self.columns[given]
         if all(each.is_fixed and each.rank("players") == _UNKNOWN for each in numbers):
-            raise self._build_error("no column has counts", "; name it with --columns players=NAME")
+            raise self._build_error(
+                "no column with counts found", "; name it with --columns players=NAME"
+            )
         varying = [each for each in numbers if not each.is_constant]
         likely = [each for each in varying if server is None or not _is_fixed(each, server)]
         likely = [each for each in likely if not each.is_unlikely] or likely or [*numbers]
@@ -702,7 +714,7 @@ class _Search:
         )
         if fraction and not self.given.round:
             self.found["round"] = True
-            text = f"whether to round {fraction}: averages are not counts"
+            text = f"whether to round {fraction}: counts must be whole numbers"
             self.of_values.append(Question("round", text, ("yes",)))
 
     def _find_thousands(self, texts: Sequence[str]) -> str | None:
@@ -763,12 +775,12 @@ class _Search:
         is_open = any(each.option == "time-format" for each in self.of_values)
         if not kept and not is_open and (lines or self.sample.is_whole):
             reason = lines[0].strip() if lines else "all counts are empty"
-            raise SourceError(f"{source.title}: no count of the first rows can be kept; {reason}")
+            raise SourceError(f"{source.title}: none of the first rows can be kept; {reason}")
         order = np.lexsort((batch.instants, batch.codes))
         steps = np.diff(batch.instants[order])[np.diff(batch.codes[order]) == 0]
         if repeated := int((steps == 0).sum()):
-            repeats = _format_number(repeated, "count")
-            lines.append(f"  {repeats} of a server at a time that has one already")
+            repeats = _format_number(repeated, "row")
+            lines.append(f"  {repeats} with a repeated server and time")
         number = len(self.sample.table.places)
         cells = number * [*self.notes.values()].count(_ONE_EACH)
         if read < _HALF * cells and not options.hold:
@@ -776,7 +788,7 @@ class _Search:
         rows = f"{'' if self.sample.is_whole else 'the first '}{_format_number(number, 'row')}"
         servers = _format_number(len(known), "server")
         counts = _format_number(read, "count")
-        return [*lines, f"  would keep {kept:,} of {counts} of {servers} ({rows})"]
+        return [*lines, f"  keeps {kept:,} of {counts} of {servers} ({rows})"]
 
 
 def _format_number(number: int, noun: str) -> str:

@@ -212,7 +212,7 @@ def _describe_conflict(
         origin = f", made from {' and '.join(map(wire.quote_value, sources))}" if sources else ""
         return f"two servers have the id {quoted}{origin}"
     is_completed = any("cfxId" in record.completed for record in (first, second))
-    reason = "; the id replaces a cfxId that is missing" if is_completed else ""
+    reason = "; a missing cfxId defaults to the id" if is_completed else ""
     return f"the servers {first.id} and {second.id} have the same {name}: {quoted}{reason}"
 
 
@@ -242,7 +242,9 @@ def check_object(value: Any, what: str, known: tuple[str, ...]) -> Mapping[str, 
         raise FieldError(f"{what}: must be an object")
     for key in value:
         if key not in known:
-            raise FieldError(f"{wire.quote_value(key)} is not a field of {what}")
+            fields = ", ".join(known)
+            problem = f"{wire.quote_value(key)} is not a field of {what}"
+            raise FieldError(f"{problem}; the fields are {fields}")
     return value
 
 

@@ -87,7 +87,7 @@ class Source:
             found = registry.SCHEMES.get(name.partition(":")[0].lower())
             if found is None:
                 known = ", ".join(registry.SCHEMES)
-                raise UsageError(f"{title}: unknown kind of URL; use one of {known}")
+                raise UsageError(f"{title}: unsupported URL; download the file, or use {known}")
         elif name != STDIN:
             stem = _strip_compression(name.lower())
             found = registry.EXTENSIONS.get(os.path.splitext(stem)[1]) or default
@@ -95,7 +95,7 @@ class Source:
                 found = _recognize(cls(name, found or "csv", mapping), found)
         if found is None:
             if name != STDIN:  # a missing folder has no format
-                with convert_errors(title, UsageError):
+                with convert_errors(title, SourceError):
                     os.stat(name)
             known = " or ".join(registry.TEXT_KINDS)
             raise UsageError(
@@ -382,7 +382,7 @@ def _recognize(source: Source, kind: str | None) -> str | None:
     try:
         found = recognition.recognize(head, source.name, is_compressed=is_compressed)
     except recognition.UnknownError as error:
-        if kind in {"parquet", "duckdb"}:  # the kind's reader explains what is wrong
+        if kind in {"parquet", "duckdb", "sqlite"}:  # the kind's reader explains what is wrong
             return kind
         raise NoDataError(f"{source.title}: {error}") from None
     if kind and (not head or (kind == "ndjson" and recognition.fits_ndjson(found, head))):
@@ -514,7 +514,7 @@ def expand_name(
     if not is_url(name) and glob.has_magic(name) and not os.path.lexists(name):
         paths = sorted(glob.glob(name, recursive=True))
     if not paths:
-        raise UsageError(f"{format_title(name)}: no file matches this pattern")
+        raise UsageError(f"{format_title(name)}: no file matches the pattern")
     found: list[Source] = []
     for path in paths:
         is_folder = path not in {STDIN, IN_MEMORY} and os.path.isdir(path)
@@ -529,7 +529,7 @@ def _list_folder(
     servers: str | None,
 ) -> list[Source]:
     title = format_title(folder)
-    found, others = [], []
+    found, others, skipped = [], list[str](), list[str]()
     known = os.path.realpath(servers or os.devnull)
     paths = [path for path in _list_paths(folder) if os.path.realpath(path) != known]
     parquet = [path for path in paths if path.lower().endswith(".parquet")]
@@ -537,19 +537,23 @@ def _list_folder(
         name = os.path.basename(path).lower()
         is_other = name.startswith("readme") or name.endswith(_NO_DATA)
         if is_other or (parquet and path not in parquet):
-            others.append(path)
+            (others if is_other else skipped).append(path)
             continue
         try:
             found.append(replace(build(path), folder=folder))
         except NoDataError:
             others.append(path)
     if not found:
-        raise SourceError(f"{title}: has no files of data; name a file")
-    if others:
-        names = ", ".join(os.path.basename(format_title(path)) for path in others[:_MAX_NAMES])
-        more = f" and {len(others) - _MAX_NAMES:,} more" if len(others) > _MAX_NAMES else ""
-        are = "file is" if len(others) == 1 else "files are"
-        on_warning(f"{title}: {len(others):,} {are} no data, left out: {names}{more}")
+        raise SourceError(f"{title}: no data files found; name a file")
+    for paths, reason in (
+        (skipped, "not Parquet like the others, left out (name them to read them)"),
+        (others, "not data, left out"),
+    ):
+        if paths:
+            names = ", ".join(os.path.basename(format_title(path)) for path in paths[:_MAX_NAMES])
+            more = f" and {len(paths) - _MAX_NAMES:,} more" if len(paths) > _MAX_NAMES else ""
+            are = "file is" if len(paths) == 1 else "files are"
+            on_warning(f"{title}: {len(paths):,} {are} {reason}: {names}{more}")
     return found
 
 
@@ -574,7 +578,7 @@ _MAX_NAMES = 5
 _HIDDEN = (".", "_")
 _NO_DATA = (
     *(".md", ".rst", ".html", ".css", ".js", ".py", ".sh", ".r", ".sql", ".toml", ".yaml", ".yml"),
-    *(".ini", ".cfg", ".lock", "servers.ndjson", "servers.json", "license", "license.txt"),
+    *(".ini", ".cfg", ".lock", ".har", "servers.ndjson", "servers.json", "license", "license.txt"),
 )
 """Name endings of non-data files: documentation, code, configuration and server records."""
 

@@ -25,8 +25,8 @@ MAX_PLAYERS = MAX_SAFE_INTEGER
 
 IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
 IDENTIFIER_RULE = f"must be 1 to {MAX_IDENTIFIER_LENGTH} letters, digits and hyphens"
-COUNT_RULE = f"must be a whole number from 0 to {MAX_PLAYERS}"
-DIGITS_ONLY = "in digits only"
+COUNT_RULE = "must be a whole number from 0 to 2^53 - 1"
+DIGITS_ONLY = "without separators"
 """The end of the reason to reject a count in the strict form."""
 
 NO_COUNT = "without a player count"
@@ -34,18 +34,15 @@ NO_COUNT = "without a player count"
 
 BEFORE_2001 = "before 2001 as milliseconds"
 BEFORE_2001_IN_UNIT = "before 2001 in the unit of --time-unit; give a longer unit, such as s"
-LOOKS_LIKE_SECONDS = f"{BEFORE_2001}, so it looks like seconds"
-LOOKS_LIKE_MILLISECONDS = "after the year 9999 as seconds, so it looks like milliseconds"
-NOT_AN_INSTANT = "not a time in a known form; name its form with --time-format"
-OTHER_FORM = "not in the form of --time-format"
+LOOKS_LIKE_SECONDS = f"{BEFORE_2001}; it looks like Unix seconds"
+LOOKS_LIKE_MILLISECONDS = "after the year 9999 as seconds; it looks like Unix milliseconds"
+NOT_AN_INSTANT = "unknown time format; set it with --time-format"
+OTHER_FORM = "does not match --time-format"
 DAY_OR_MONTH = "day or month first? add --time-format day-first or month-first"
-LOOKS_LIKE_THOUSANDS = (
-    "thousands or a fraction? name the separator of thousands with --thousands, or round with"
-    " --round"
-)
-FRACTION = "a fraction, and averages are not counts; --round rounds them"
-DECIMAL_COMMA = "a fraction after a comma; read it with --thousands . and --round"
-GROUPED = "has separators of thousands; name them with --thousands"
+LOOKS_LIKE_THOUSANDS = "thousands or a fraction? set the separator with --thousands, or add --round"
+FRACTION = "fractional count; add --round to round it"
+DECIMAL_COMMA = "decimal comma; add --thousands . and --round"
+GROUPED = "has thousands separators; set them with --thousands"
 
 SECONDS = range(time.YEAR_2001 // 1000, time.LATEST // 1000 + 1)
 """The instants from 2001 to 9999 in Unix seconds."""

@@ -226,7 +226,7 @@ def _read_command(place: str, words: list[str], *, has_input: bool) -> list[Exch
         return []
     reason = None
     if any(word[:1] in tuple(_CURLY) for word in words):
-        reason = "curly quotes, as mail programs write; replace them by straight ones"
+        reason = "curly quotes; replace them with straight quotes"
     try:
         requests = [*build_requests(place, _read_curl(words[1:]))]
     except UnreadableError as error:
@@ -267,7 +267,7 @@ def _read_options(word: str, rest: Iterator[str]) -> list[tuple[str, str]]:
     if not left:  # getopt took the empty word for the argument
         key, argument = pairs.pop()[0], next(rest, None)
         if argument is None:
-            raise UnreadableError(f"{key}: without its argument")
+            raise UnreadableError(f"{key}: missing argument")
         pairs.append((key, argument))
     pairs += (("--url", url) for url in left[:-1])
     return [(key[2:] or _LETTERS[key[1:]].rstrip("="), argument) for key, argument in pairs]
@@ -370,7 +370,7 @@ def _build_data(name: str, argument: str) -> str:
 def check_known(name: str, argument: str) -> str:
     """Return the argument of an option. Raises UnreadableError if it contains a variable."""
     if VARIABLE in argument:
-        raise UnreadableError(f"{name}: a variable or substitution; replace it by its value")
+        raise UnreadableError(f"{name}: a variable or substitution; replace it with its value")
     return argument
 
 
@@ -401,5 +401,5 @@ def _split_url(text: str) -> tuple[str, str, str | None]:
     if VARIABLE in rest or (VARIABLE in host and not find_endpoint(_encode(path))):
         check_known("url", text)
     if _NOT_IN_URL.search(text):
-        raise UnreadableError("url: a space or a control character; encode it")
+        raise UnreadableError("url: contains a space or control character; percent-encode it")
     return host, path or "/", query

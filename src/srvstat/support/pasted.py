@@ -191,7 +191,7 @@ def _convert_item(request: Any, response: Any) -> dict[str, Any]:
     # A variable such as {{baseUrl}}, or a host without a scheme, precedes the path.
     url = re.sub(r"^(?:https?://[^/]*\}\}|(?!https?://))[^/]*(?=/)", "", url)
     if re.search(r"\{\{[^{}]*\}\}", f"{url}{body.get('raw')}"):
-        raise recordings.UnreadableError("a variable {{…}}; replace it by its value")
+        raise recordings.UnreadableError("a variable {{…}}; replace it with its value")
     headers = _list_headers(request)
     language = body.get("options", {}).get("raw", {}).get("language")
     if language == "json" and not any(one["name"].lower() == "content-type" for one in headers):
@@ -331,5 +331,5 @@ def _parse(title: str, text: bytes, parse: Callable[[bytes], Any], needs: str) -
     except ImportError:
         raise SourceError(f"{title}: {needs}") from None
     except Exception:  # noqa: BLE001 - the libraries raise errors of many kinds
-        reason = "damaged, or of a newer version; send it again, in JSON or as HAR"
+        reason = "damaged, or of a newer version; ask for it again, in JSON or as HAR"
         raise SourceError(f"{title}: {reason}") from None

@@ -88,7 +88,7 @@ def read_recording(name: str) -> Exchanges:
                     if not _IGNORED.fullmatch(member):
                         yield from _read_member(title, archive, member, count)
         except (zipfile.BadZipFile, NotImplementedError, ValueError):
-            raise SourceError(f"{title}: a damaged archive; send it again") from None
+            raise SourceError(f"{title}: a damaged archive; ask for it again") from None
 
 
 def _read_member(title: str, archive: zipfile.ZipFile, member: str, count: _Count) -> Exchanges:
@@ -109,7 +109,7 @@ def _read_member(title: str, archive: zipfile.ZipFile, member: str, count: _Coun
     except (RuntimeError, NotImplementedError):
         yield Unreadable(place, "encrypted or compressed in a way that is not supported")
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError):
-        yield Unreadable(place, "damaged; send the archive again")
+        yield Unreadable(place, "damaged; ask for the archive again")
 
 
 def _read(
@@ -120,6 +120,8 @@ def _read(
     while len(start) < _MAX_START_BYTES and (chunk := next(chunks, b"")):
         start += chunk
     start = start.removeprefix(_BYTE_ORDER_MARK)
+    if read_file is None and not start.strip():
+        raise SourceError(f"{title}: empty; ask for the recording again")
     read = _find_reader(start.lstrip(), name.lower())
     read = partial(read_har, read_file=read_file) if read is read_har else read
     yield from read(title, chain([start], chunks))
@@ -144,7 +146,7 @@ def _decode(title: str, stream: Any, count: _Count) -> Iterator[bytes]:
             yield first
             yield from chunks
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise SourceError(f"{title}: damaged or cut gzip data; send it again") from None
+        raise SourceError(f"{title}: damaged or cut gzip data; ask for it again") from None
 
 
 def _find_reader(text: bytes, name: str) -> Reader:

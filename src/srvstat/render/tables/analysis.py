@@ -159,7 +159,7 @@ def _list_facts(document: analysis.Stats | analysis.Top, screen: Screen) -> Iter
     servers, zone = document.list_series(), ZoneInfo(document.time_zone)
     if document.window.to != document.as_of:
         at = text.format_zoned_time(document.as_of, zone, "minutes")
-        yield f"current is the record's, as of {at}"
+        yield f"current: from the server's metadata, as of {at}"
     if document.hold:
         yield "the API's statistics, not weighted by time" if document.is_answer else figures.HELD
     yield from figures.list_unobserved(servers, document.window, screen, document.versus)
@@ -299,14 +299,14 @@ def _build_map(
         return
     if server.has_hours:
         busiest, quietest = (
-            f"{text.format_hour(cell.weekday, cell.hour, 3)} with"
-            f" {text.format_average(cell.average_players)}"
+            f"{text.format_hour(cell.weekday, cell.hour, 3)}"
+            f" ({text.format_average(cell.average_players)} players)"
             for cell in map(server.get_cell, (server.busiest, server.quietest))
         )
         cost = ""
         if server.restart_player_hours is not None:
             players = text.format_average(server.restart_player_hours)
-            cost = f", where a restart costs {players} player-hours"
+            cost = f"; a restart then costs {players} player-hours"
         yield Text(f"busiest {busiest}; quietest {quietest}{cost}", overflow="fold")
     lowest, highest = min(known), max(known)
     low, high = map(text.format_average, (lowest, highest))
@@ -470,7 +470,7 @@ def render_observations(table: analysis.ObservationTable, screen: Screen) -> str
     """Render the observations of a server."""
     title = layout.build_head(table.server, screen)
     if not table.count:
-        return screen.render(title, Text("no observation in the window"))
+        return screen.render(title, Text("no observations in the window"))
     shown = (*table.first, *table.last)
     clock = _create_clock(ZoneInfo(table.query.zone), (one.observed_at for one in shown))
     grid = start_table("observed at", "players", right=("players",), padding=_PADDING)
@@ -497,7 +497,7 @@ def render_steps(table: analysis.StepTable, screen: Screen) -> str:
     """Render the steps of servers: a column for each if they fit, otherwise a table for each."""
     servers = table.servers
     if not table.count:
-        return screen.render(Text("no step in the window"))
+        return screen.render(Text("no steps in the window"))
     if len(servers) > 1:
         for width in _HEADING_WIDTHS:
             headings = [_build_heading(server, width, screen) for server in servers]

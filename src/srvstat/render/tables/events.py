@@ -12,8 +12,8 @@ from srvstat.render.screen import Screen, render_table, start_table
 _MAX_LINES = 30
 
 _TEMPLATES = {
-    "gap": "no observation",
-    "zeros": "no player, expected {0}",
+    "gap": "no data",
+    "zeros": "no players (usually {0})",
     "unusualDay": "unusual day: expected {0}, seen {1}",
     "stepChange": "new level: {0} before, {1} after",
     "belowUsual": "below usual: expected {0}, seen {1}",
@@ -27,8 +27,8 @@ def render_events(document: Events, screen: Screen) -> str:
     title = layout.build_title(figures.format_title_window(document.window, zone))
     events = document.events
     if not events:
-        return screen.render(title, Text("no event"), *layout.build_footer([], screen))
-    table = start_table("begin", "lasted", "server", "event")
+        return screen.render(title, Text("no events"), *layout.build_footer([], screen))
+    table = start_table("start", "duration", "server", "event")
     for column in table.columns[:2]:
         column.no_wrap = True
     shown = 0

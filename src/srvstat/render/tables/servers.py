@@ -119,7 +119,7 @@ def _format_players(detail: snapshot.ServerTable) -> str:
     last, as_of = detail.last_in_snapshot_at, detail.snapshot_as_of
     shown += figures.describe_silence(last, as_of, hold=detail.hold)
     if detail.current_is_fallback:
-        shown += " (filled in from the last observation, or 0 without one)"
+        shown += " (no observation)" if last is None else " (from the last observation)"
     return shown
 
 
@@ -276,11 +276,11 @@ def _build_reason(
 def render_verification(verification: snapshot.Verification, screen: Screen) -> str:
     """Render the root and the totals of a verified snapshot."""
     fields = [
-        ("verified", "all rows are as built, and derived data matches the observations"),
+        ("verified", "all rows are intact, and derived data matches the observations"),
         ("root", verification.root),
         ("as of", text.format_time(verification.as_of)),
         ("servers", f"{verification.servers:,}"),
         ("observations", f"{verification.observations:,}"),
-        ("server days", f"{verification.days:,}"),
+        ("days of data", f"{verification.days:,}"),
     ]
     return screen.render(build_fields_grid(fields, screen))

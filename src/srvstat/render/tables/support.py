@@ -226,11 +226,11 @@ def _build_details(exchange: support.ReplayedExchange, screen: Screen) -> Iterat
         yield from _build_differences(["server id"], rows, screen)
         kinds = {one.class_ for one in exchange.differences}
         if "current" in kinds:
-            note = "not compared: current counts, which depend on the time of the capture"
+            note = "not compared: current counts, which depend on when the response was captured"
             yield Text(note, "dim", overflow="fold")
     others = [one for one in exchange.differences if one.class_ == "notComparable"]
     if others:
-        yield Text("not comparable: the record of another time, or redacted", overflow="fold")
+        yield Text("not comparable: metadata from another time, or redacted", overflow="fold")
         rows = [_build_row(one, exchange, data) for one in others]
         yield from _build_differences(["server id"], rows, screen, ("recorded", "snapshot"))
     elif exchange.class_ == "unrecorded" and data is not None:
@@ -337,14 +337,14 @@ def _describe_truth(
         return
     nearest, distance = support.find_nearest(intervals, asked or searched.to)
     when = "at" if nearest.from_ == nearest.to else "from"
-    words = f"true {when} {_format_interval(nearest.from_, nearest.to)}"
+    words = f"right {when} {_format_interval(nearest.from_, nearest.to)}"
     if nearest == searched:
         words += ", the whole search"
     elif distance and asked is not None:
         words += " or later" if distance < 0 and nearest.to == searched.to else ""
         size = abs(distance)
         format_length = text.format_whole_minutes if size >= _SECOND else text.format_exact_duration
-        side, verdict = ("before", "a stale response, not a wrong one")
+        side, verdict = ("before", "stale, not wrong")
         if distance < 0:
             side, verdict = ("after", "a clock was slow, or the response comes from other data")
         words += f", {format_length(size)} {side} {end}: {verdict}"
@@ -379,7 +379,7 @@ def render_when(found: support.When, screen: Screen) -> str:
             mark = _MARKS["match" if wanted.measure(value.value) is None else "differs"]
             table.add_row(Text(*mark), wanted.figure, *text.format_apart(sides))
         when = _format_interval(server.nearest.from_, server.nearest.to)
-        blocks.append([screen.escape(f"{server.server_id}: closest from {when}"), table])
+        blocks.append([screen.escape(f"{server.server_id}: closest match, {when}"), table])
     return screen.render_blocks(*blocks)
 
 
@@ -387,7 +387,7 @@ def _describe_own_times(server: support.DatedServer, screen: Screen) -> Text:
     last = server.true_during[-1]
     times = format_count(len(server.true_during), "match", "matches")
     interval = _format_interval(last.from_, last.to)
-    return screen.escape(f"{server.server_id}: {times}, the last from {interval}")
+    return screen.escape(f"{server.server_id}: {times}; last: {interval}")
 
 
 _MAX_SPANS = 6
@@ -457,7 +457,7 @@ def _describe_sides(diff: support.SnapshotDiff) -> Iterator[str]:
     old, new, at = map(_format_minute, (diff.old_as_of, diff.new_as_of, diff.as_of))
     roots = f"{diff.old_root[:_ROOT_DIGITS]} and {diff.root[:_ROOT_DIGITS]}"
     if old == new == at:
-        yield f"both as of {at}, roots {roots}"
+        yield f"both as of {at}; roots {roots}"
     else:
         yield f"old as of {old}, new as of {new}, responses as of {at}; roots {roots}"
     if diff.compared_from is not None:
@@ -536,14 +536,14 @@ def _explain_current(
     server: support.ServerExplanation, explanation: support.Explanation
 ) -> ExplainedRow:
     last, as_of = server.last_in_snapshot, explanation.snapshot_as_of
-    origin = "of the server's record, which has no current count; this file has no observation"
+    origin = "the metadata has no current count, and the snapshot has no observation"
     if not server.current_is_fallback:
         last_at = None if last is None else last.observed_at
         silence = describe_silence(last_at, as_of, hold=explanation.hold)
-        origin = f"of the server's record; it is not an observation{silence}"
+        origin = f"from the server's metadata; not an observation{silence}"
     elif last is not None:
         at = format_time(last.observed_at)
-        origin = f"the last observation, at {at}: the record has no current count"
+        origin = f"the last observation, at {at}; the metadata has no current count"
     return "current", f"{server.current_players:,}", origin
 
 

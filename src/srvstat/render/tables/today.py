@@ -43,7 +43,7 @@ def _iter_fields(document: Today, screen: Screen) -> Iterator[tuple[str, str]]:
         yield "yesterday", text.NOTHING
     else:
         clock = text.format_clock(peak.at, zone, "minutes")[len("2026-01-31 ") :]
-        yield "yesterday", f"{peak.players:,} at the peak, at {clock}"
+        yield "yesterday", f"peak {peak.players:,} at {clock}"
     yield "silent", _join_ids(document.silent, screen)
     yield from _list_changes(document, screen)
     yield from _list_events(document, screen)
@@ -54,17 +54,17 @@ def _iter_fields(document: Today, screen: Screen) -> Iterator[tuple[str, str]]:
 def _describe_usual(document: Today) -> str:
     total = document.total
     if total.same_hour_median is None:
-        return f"{text.NOTHING} fewer than 2 of the 4 weeks before were observed"
+        return f"{text.NOTHING} needs data from at least 2 of the previous 4 weeks"
     players = text.format_median(total.same_hour_median)
-    usual = f"usually {players}, the median of {total.week_count} weeks"
+    usual = f"usually {players} (median of {total.week_count} weeks)"
     if total.change is None:
         return f"{usual}; too few servers are observed now"
-    return f"{usual}; now {' '.join(figures.format_change(total.change, total.players))}"
+    return f"{usual}: {' '.join(figures.format_change(total.change, total.players))}"
 
 
 def _join_ids(ids: Sequence[str], screen: Screen) -> str:
     if not ids:
-        return "no server"
+        return "none"
     shown = ", ".join(_cut_id(one, screen) for one in ids[:_MOST_SILENT])
     more = len(ids) - _MOST_SILENT
     return f"{len(ids):,}: {shown}" + (f" and {more:,} more" if more > 0 else "")
@@ -73,9 +73,9 @@ def _join_ids(ids: Sequence[str], screen: Screen) -> str:
 def _list_changes(document: Today, screen: Screen) -> Iterator[tuple[str, str]]:
     changed = document.changed
     if not changed:
-        yield "changed", "no server, of those that were observed for 80% of both weeks"
+        yield "changes", "none among servers with 80% of both weeks observed"
         return
-    yield "changed", "most, the average of 7 days against the 7 days before:"
+    yield "changes", "average of the last 7 days, compared with the 7 days before:"
     names = [_cut_id(one.server_id, screen) for one in changed]
     changes = figures.align_changes((one.change, one.average_players) for one in changed)
     for name, change in zip(names, changes, strict=True):
@@ -85,9 +85,9 @@ def _list_changes(document: Today, screen: Screen) -> Iterator[tuple[str, str]]:
 def _list_events(document: Today, screen: Screen) -> Iterator[tuple[str, str]]:
     """Yield the newest events, with one line for servers that share an event."""
     events, zone = document.events, ZoneInfo(document.time_zone)
-    count = text.format_count(len(events), "gap or time", "gaps and times")
+    count = text.format_count(len(events), "gap or empty period", "gaps and empty periods")
     since = text.format_clock(document.yesterday, zone)[: len("2026-01-31")]
-    yield "events", f"{count if events else 'no gap or time'} without players since {since}"
+    yield "events", f"{count if events else 'no gaps or empty periods'} since {since}"
     shown = 0
     groups = groupby(events, key=lambda one: (one.from_, one.to, one.kind, one.expected))
     for _, group in islice(groups, _MOST_EVENTS):

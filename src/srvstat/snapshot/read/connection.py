@@ -175,7 +175,7 @@ def open_connection(path: str, *, sharing: int = 1) -> SnapshotConnection:
             connection.close()
             raise
         connection.close()
-    raise SnapshotError(f"{path}: was replaced each time it was opened; try again")
+    raise SnapshotError(f"{path}: keeps being replaced; try again")
 
 
 def _connect(path: str, location: str) -> sqlite3.Connection:
@@ -199,9 +199,9 @@ def _check_file(path: str) -> tuple[str, os.stat_result]:
     if not status.st_size:
         raise SnapshotError(f"{path}: an empty file, not a snapshot; {_BUILD_REMEDY}")
     if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
-        raise SnapshotError(f"{path}: not a snapshot and not a SQLite file; {_BUILD_REMEDY}")
+        raise SnapshotError(f"{path}: not a snapshot; {_BUILD_REMEDY}")
     if int.from_bytes(header[68:72]) != APPLICATION_ID:
-        raise SnapshotError(f"{path}: a SQLite file of another program; {_BUILD_REMEDY}")
+        raise SnapshotError(f"{path}: a SQLite file, but not a snapshot; {_BUILD_REMEDY}")
     version = int.from_bytes(header[60:64])
     if not version:
         raise build_damage_error(path, "its header")
@@ -218,7 +218,7 @@ def _check_file(path: str) -> tuple[str, os.stat_result]:
         )
     page_size = int.from_bytes(header[16:18])
     if (65_536 if page_size == 1 else page_size) * int.from_bytes(header[28:32]) != status.st_size:
-        raise SnapshotError(f"{path}: truncated or extended since it was built; copy it again")
+        raise SnapshotError(f"{path}: incomplete or modified; copy it again")
     if int.from_bytes(header[56:60]) != _UTF_8:
         raise build_damage_error(path, "its header")
     return location, status

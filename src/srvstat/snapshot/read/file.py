@@ -1,5 +1,6 @@
 """Read a snapshot file. Each row is compared with its digest before use."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
@@ -91,10 +92,12 @@ class MissingGameError(SnapshotError):
     def __init__(self, path: str, server_id: str) -> None:
         from shlex import quote  # noqa: PLC0415 - only this error needs it
 
+        remedy = f"set it with srvstat snapshot update {quote(path)}"
+        if os.path.isdir(path):
+            remedy = "run srvstat fleet --snapshots again with"
         super().__init__(
-            f"server {server_id}: its record has no game, which the response of Get Server needs;"
-            f" add it with srvstat snapshot update {quote(path)} --game"
-            f" {' or --game '.join(GAMES)}"
+            f"server {server_id}: no game in its metadata, which the response of Get Server needs;"
+            f" {remedy} --game {' or --game '.join(GAMES)}"
         )
 
 

@@ -102,7 +102,7 @@ def _check(manifest: "Manifest") -> None:
     """
     shards = manifest.shards
     if manifest.digest != manifest.compute_digest():
-        raise ValueError("another checksum")
+        raise ValueError("wrong checksum")
     if not 1 <= len(shards) <= MAX_SHARDS:
         raise ValueError(f"{len(shards):,} shards, not 1 to {MAX_SHARDS:,}")
     is_consistent = (
@@ -112,7 +112,7 @@ def _check(manifest: "Manifest") -> None:
         and manifest.observations == sum(shard.observations for shard in shards)
     )
     if not is_consistent:
-        raise ValueError("not the names, the root or the totals of its shards")
+        raise ValueError("does not match its shards")
 
 
 class ShardedSnapshot(SnapshotBase):

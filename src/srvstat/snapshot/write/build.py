@@ -350,8 +350,8 @@ def check_draft(
         is_complete = False
     if not is_complete:
         raise OutputError(
-            f"{output}: the written file does not read back: the disk has failed, or another"
-            " program has changed it; try again"
+            f"{output}: verification after writing failed: the disk may be faulty, or another"
+            " program has changed the file; try again"
         )
     check_journal(output)
 
@@ -392,14 +392,14 @@ def check_names(
     for path, location in zip((output, rejects), written, strict=False):
         check_is_no_source(path, location, sources)
     if len(set(written)) < len(written):
-        raise UsageError(f"{rejects}: is also the snapshot; name another file for the rejects")
+        raise UsageError(f"{rejects}: same file as the snapshot; choose another for --rejects")
     check_journal(output)
 
 
 def check_is_no_source(path: str | None, location: str, sources: Sequence[Source]) -> None:
     """Refuse an output file, given its real path, that is also a source. Raises UsageError."""
     if location in set(map(_locate, sources)):
-        raise UsageError(f"{path}: is also a source; name another file")
+        raise UsageError(f"{path}: same file as an input; choose another")
 
 
 def _locate(source: Source) -> str | None:

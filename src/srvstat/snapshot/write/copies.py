@@ -55,7 +55,7 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
     OutputError if it can't be written.
     """
     if check_name("--output", output) == os.path.realpath(parent.path):
-        raise UsageError(f"{output}: is the snapshot to take servers from; name another file")
+        raise UsageError(f"{output}: same file as the input snapshot; choose another output")
     build.check_journal(output)
     start = find_window(range, parent.as_of).start if starts_at is None else starts_at
     covered_from = start // DAY_MS * DAY_MS

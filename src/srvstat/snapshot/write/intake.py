@@ -88,7 +88,7 @@ class Rejects:
 
     def add_conflicts(self, server_id: str, conflicts: Numbers) -> None:
         """Add observations that conflict with the kept ones for the same server and time (D16)."""
-        reason = "players: an earlier row of this server and time has"
+        reason = "players: conflicts with an earlier row for the same server and time, which has"
         self.conflicting += len(conflicts)
         self._connection.executemany(
             "INSERT INTO rejects VALUES (?, ?, ?, 1, NULL, 1)",

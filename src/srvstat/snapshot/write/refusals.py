@@ -33,25 +33,25 @@ _REMEDIES_OF_VALUES = (
     ),
     (values.COUNT_RULE, r"[0-9]+(\.[0-9]{3})+", "add --thousands . if a point separates thousands"),
     (values.COUNT_RULE, r"[0-9]+(,[0-9]{3})+", "add --thousands , if a comma separates thousands"),
-    (values.COUNT_RULE, r"[0-9]+\.[0-9]+", "add --round to round averages, which are no counts"),
+    (values.COUNT_RULE, r"[0-9]+\.[0-9]+", "add --round to round fractional counts"),
     (NOT_MILLISECONDS, "[0-9]{4}-[0-9]{2}-[0-9]{2}", _ZONE_REMEDY),
     (
         "observedAt: ",
         "[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4}.*",
-        "declare the form of such times with --time-format",
+        "add --time-format day-first or month-first",
     ),
 )
 """Remedies by a part of the reason and the form of the malformed value."""
 
 _REMEDIES = {
     values.LOOKS_LIKE_SECONDS: "add --time-unit s if the times are in seconds",
-    values.BEFORE_2001: "declare the unit of such times with --time-unit s, ms or us",
-    values.LOOKS_LIKE_MILLISECONDS: "give --time-unit ms instead if the times are in milliseconds",
+    values.BEFORE_2001: "set their unit with --time-unit s, ms or us",
+    values.LOOKS_LIKE_MILLISECONDS: "use --time-unit ms if the times are in milliseconds",
     NO_TIME_ZONE: _ZONE_REMEDY,
     MALFORMED_REASON: "add --slug-ids to convert the identifiers",
     OTHER_KEYS: "name other keys with --columns id=KEY,at=KEY,players=KEY",
-    SKIP_REASONS[NOT_PUBLISHABLE]: "the servers file says that these servers are not public",
-    AFTER_AS_OF: "give a later time, or leave it out to use all observations",
+    SKIP_REASONS[NOT_PUBLISHABLE]: "the servers file marks them as not public",
+    AFTER_AS_OF: "use a later --at, or omit it",
 }
 """Remedies by a part of the reason, for any other value."""
 
@@ -89,7 +89,7 @@ def describe_reasons(reasons: Sequence[Reason], rejected: str = "rejected, ") ->
     The remedies come last. `rejected` precedes the reason of a rejected row.
     """
     if not reasons:
-        return "there are no rows; check the names of the observation files"
+        return "the files have no rows"
     listed = reasons[:_MAX_LISTED]
     parts = [_describe_reason(reason, rejected) for reason in listed]
     if others := reasons[_MAX_LISTED:]:
@@ -133,10 +133,10 @@ def find_refusal(intake: Intake) -> Excess | None:
     if limit is not None:
         if not limit.is_exceeded(rejects.malformed, intake.rows):
             return None
-        counts = f"{rejects.malformed:,} of {intake.rows:,} rows were rejected"
+        counts = f"{rejects.malformed:,} of {intake.rows:,} rows rejected"
         first = rejects.describe_first() if rejects.malformed else None
-        found = first and f"; first rejected or conflicting row: {first}"
-        return Excess(f"{counts}, but --max-rejected allows {limit.text}{found or ''}")
+        found = first and f"; first: {first}"
+        return Excess(f"{counts}, more than --max-rejected {limit.text}{found or ''}")
     shares = {
         number: Fraction(rejected, intake.rows_of[number] or 1)
         for number, rejected in sorted(rejects.malformed_of.items())
@@ -152,8 +152,8 @@ def find_refusal(intake: Intake) -> Excess | None:
     # The greatest share of a source is at least the share of all rows.
     admitted = f"{_round_up(shares[worst])}%"
     return Excess(
-        f"{title}: {rejected:,} of {intake.rows_of[worst]:,} rows were rejected{others}: {reasons};"
-        f" --max-rejected {admitted} keeps the other rows",
+        f"{title}: {rejected:,} of {intake.rows_of[worst]:,} rows rejected{others}: {reasons};"
+        f" add --max-rejected {admitted} to keep the other rows",
         admitted,
     )
 
@@ -208,7 +208,7 @@ def check_update(intake: Intake, servers: Sequence[ServerRow], kept: int) -> Non
 
 def _describe_no_observation(intake: Intake) -> str:
     parts = [describe_reasons(list_reasons(intake)), *intake.roster.describe_unknown()]
-    return f"no observation was kept: {'; '.join(parts)}"
+    return f"no observations kept: {'; '.join(parts)}"
 
 
 def _check_rejected(intake: Intake) -> None:
