@@ -24,7 +24,7 @@ Write a snapshot:
 Results have snake_case attributes and `to_json()`. Analysis results also have `to_polars()`,
 `to_pandas()` and `to_arrow()`.
 
-All errors derive from SrvstatError; its `reason` explains the problem:
+The errors that srvstat defines derive from SrvstatError; `reason` explains the problem:
 
     ApiError                               an error response of the API
     SnapshotError                          an unusable snapshot file
@@ -76,7 +76,8 @@ _HOMES = {
     "build": "srvstat.api.frames",
     "open_snapshot": "srvstat.api.snapshot",
 }
-"""The modules that define public names. All other names are errors."""
+"""The modules that define public names. All other public names are errors from
+`srvstat.contract.errors`."""
 
 
 def __getattr__(name: str) -> "Any":

@@ -45,11 +45,11 @@ _LOG_SECONDS = 5
 
 @dataclass(frozen=True)
 class SrvstatService:
-    """A running service. `srvstat_service` and `serve_snapshot` return it.
+    """A running service, provided by `srvstat_service` and `serve_snapshot`.
 
     - `url`: the base URL of the service, such as `http://127.0.0.1:40123`.
     - `api`: the base URL of the API, such as `http://127.0.0.1:40123/gateway/v1`.
-    - `log_path`: the service's log, as JSON lines.
+    - `log_path`: the path of the service's log, which has one JSON object per line.
     """
 
     url: str
@@ -67,7 +67,9 @@ class SrvstatService:
         return [json.loads(line) for line in lines]
 
     def find_entry(self, request_id: str) -> dict[str, Any]:
-        """Return the log entry with this `X-Request-Id`. Entries of errors have a `reason`.
+        """Return the log entry of the request with this `X-Request-Id`.
+
+        The entry of a failed request has a `reason`.
 
         Waits up to five seconds, because the service logs a request after responding.
 
@@ -82,16 +84,17 @@ class SrvstatService:
         raise LookupError(f"{self.log_path}: no entry with the id {request_id}")
 
     def requests(self) -> list[dict[str, Any]]:
-        """Return the log entries of the last 1,000 requests, each with the request sent.
+        """Return the log entries of the last 1,000 requests, including the requests themselves.
 
-        `docs/reference/service.md` describes an entry. These entries also have `request`: the
+        Each entry has the fields described in `docs/reference/service.md` and `request`: the
         method, path, headers and body, with keys removed.
         """
         found: list[dict[str, Any]] = self._control("GET", "requests")["requests"]
         return found
 
     def reset(self) -> None:
-        """Clear recorded requests, and restart rules, the random seed and simulated time."""
+        """Clear the recorded requests, and restart the rules, the random numbers and the simulated
+        time."""
         self._control("POST", "reset")
 
     @contextmanager
@@ -112,8 +115,8 @@ class SrvstatService:
           closes it in the middle of the body, `reset` resets it, and `delay=200` waits 200 ms
           before the normal response.
         - `server`: only requests that name this server, with the identifier as sent.
-        - `key`: only requests with this key.
-        - `repeat`: start again after the last answer.
+        - `key`: only requests with this API key.
+        - `repeat`: whether to start again after the last answer. Default: false.
 
         Inner blocks take precedence. Entering or leaving a block restarts all rules.
 
@@ -150,7 +153,7 @@ class SrvstatService:
 
 @pytest.fixture(scope="session")
 def srvstat_snapshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the path of the snapshot to serve; by default the demo's.
+    """Return the path of the snapshot to serve. Default: the demo snapshot.
 
     Override it to serve another snapshot. The demo's directory has further files, such as
     `access.toml`.
@@ -193,8 +196,8 @@ def serve_snapshot(snapshot: str | Path, *options: str, log_path: Path) -> Itera
     - `options`: additional options of `srvstat serve`.
     - `log_path`: the file for the service's log, which is replaced.
 
-    The service runs in a separate process. It ignores SRVSTAT_ variables. If it does not start, the
-    test fails with the message of `srvstat serve`.
+    Yields a SrvstatService. The service runs in a separate process and ignores SRVSTAT_ environment
+    variables. If it does not start, the test fails with the error message of `srvstat serve`.
     """
     env = {name: value for name, value in os.environ.items() if not name.startswith("SRVSTAT_")}
     with (
@@ -222,6 +225,6 @@ def serve_snapshot(snapshot: str | Path, *options: str, log_path: Path) -> Itera
 
 
 def _build_command(*arguments: str) -> list[str]:
-    # Run the srvstat of this environment, even if PATH has another one. Without -P, files of the
-    # current directory would replace modules that srvstat imports, such as secrets.
+    # Run srvstat from this environment, even if PATH contains another version. Without -P, files in
+    # the current directory, such as secrets.py, would shadow modules that srvstat imports.
     return [sys.executable, "-P", "-m", "srvstat", *arguments]

@@ -219,7 +219,7 @@ class _Search:
                 yield _Event(start, end, usual, 0)
 
     def find_unusual_days(self) -> Iterator[_Event]:
-        """Yield the days far from their weekday's average, unless a level change explains them."""
+        """Yield the days far from their weekday's median, unless a level change explains them."""
         for day, expected, seen in self._judged[0]:
             if not any(change <= day < change + _WEEK for change, _, _ in self._judged[1]):
                 yield _Event(*self.days.find_times(day, day), float(expected), float(seen))
@@ -232,7 +232,8 @@ class _Search:
 
     @cached_property
     def _judged(self) -> tuple[list[_Judged], list[_Judged]]:
-        """Unusual days and level changes: screened with floats, then computed exactly."""
+        """Unusual days and level changes. Computed exactly only if a fast check with floats finds any.
+        """
         averages = self._list_averages(self.days.steps)
         known = [
             (day, one)
@@ -274,9 +275,10 @@ class _Search:
 
 
 def _find_unusual_days(values: _Values, slack: float) -> list[_Judged]:
-    """Return the days that are far from their weekday's average, with expected and actual values.
+    """Return the days that are far from the median of their weekday, with expected and actual values.
 
-    `slack` is 1 for exact values; slightly less for floats, so that rounding misses no day.
+    `slack` scales the thresholds. It is 1 for exact values, and slightly less for floats, so that
+    rounding errors exclude no day.
     """
     usual: dict[int, Any] = {}
     for weekday in range(_WEEK):
@@ -297,9 +299,9 @@ def _find_unusual_days(values: _Values, slack: float) -> list[_Judged]:
 
 
 def _find_level_changes(values: _Values, slack: float) -> list[_Judged]:
-    """Return the days on which a lasting level begins, with the medians before and after.
+    """Return the days on which a new level begins, with the medians of the weeks before and after.
 
-    `slack` is 1 for exact values; slightly less for floats, so that rounding misses no day.
+    `slack` is as in `_find_unusual_days`.
     """
     pairs = [(values[day - _WEEK], values[day]) for day in values if day - _WEEK in values]
     if len(pairs) < _LEAST_PAIRS:
@@ -327,7 +329,8 @@ def _find_level_changes(values: _Values, slack: float) -> list[_Judged]:
 
 
 def _compute_deviation(spread: Any, expected: Any) -> Any:
-    """Return a robust deviation with a lower bound."""
+    """Return the scaled median absolute deviation, but at least 5 % of the expected value and 1
+    player."""
     return max(_MAD_FACTOR * spread, expected / 20, 1)
 
 

@@ -31,9 +31,11 @@ def compute_growth(
 ) -> documents.GrowthDocument:
     """Return the growth of servers in a window by step, in their order.
 
-    - `step`: by default, a step that divides a window of up to five years into at most about 60. A
-      window without a start is divided from the step with the first observation.
-    - `after`: a time; adds how much of its local day's average remains on later days.
+    - `step`: Default: the day, week or month, depending on the length of the window. It divides a
+      window of up to five years into at most about 60 steps. A window without a start begins with
+      the step that contains the first observation.
+    - `after`: the start of a local day in Unix milliseconds. Adds the averages of this and later
+      days as shares of this day's average.
 
     Raises UsageError for too many steps and for a day after the snapshot, NotInBundleError if a
     bundle does not cover that day, and SnapshotError if data are damaged.
@@ -97,7 +99,7 @@ def _find_average(snapshot: Snapshot, series: Series, step: Window) -> tuple[int
     # An observation's duration can extend beyond the end of the snapshot, where nothing is known.
     if snapshot.as_of - step.start < LEAST_COVERAGE * (step.end - step.start):
         return None
-    # A step includes its start and excludes its end.
+    # A step includes its start and excludes its end; a window does the opposite.
     figures = compute_figures(snapshot, series, Window(step.start - 1, step.end - 1))
     return figures.quotient if (figures.coverage or 0) >= LEAST_COVERAGE else None
 
@@ -166,7 +168,7 @@ def _compute_trend(days: questions.Steps, counts: questions.StepCounts) -> float
     is_used = (counts.shares >= WHOLE_SHARE) & (weights > 0)
     if is_used.sum() < _LEAST_DAYS:
         return None
-    # The sum of a day's ends is twice its midpoint, which may be a half.
+    # Positions are twice the midpoints of days, because a midpoint may be a half.
     positions = (days.edges[:-1] + days.edges[1:])[is_used]
     slope = compute_median_slope(positions, sums[is_used], weights[is_used])
     return float(slope * _HALF_MS_PER_WEEK)
@@ -190,9 +192,8 @@ def compute_median_slope(positions: Numbers, totals: Exact, counts: Numbers) -> 
     slopes = np.concatenate(list(_iter_slopes(xs, ys)))
     ranks = stats.find_middle_ranks(len(slopes))
     low, high = find_ranks(slopes, *ranks)
-    # Each float is within an error bound of the exact slope. Great averages have great error
-    # bounds, which matter only for their own slopes. Slopes that may have the middle ranks are
-    # compared exactly.
+    # Each float slope has an error bound, which grows with its averages. Only slopes whose bounds
+    # include the middle ranks are then compared exactly.
     margin = 2 * _PRECISION * float(ys.max() / np.diff(xs).min())
     near = np.flatnonzero((slopes >= low - margin) & (slopes <= high + margin))
     ends = np.cumsum(np.arange(len(xs) - 1, 0, -1))  # of the slopes from each average

@@ -160,9 +160,10 @@ _LONGEST_HOURS = 24
     "The game fills empty slots with bots, or the source shows no lower counts.",
 )
 def check_flat_line(series: Series) -> _Finding:
-    """Find the longest run of equal counts above 0, in multiples of the hours for its count.
+    """Find the most suspicious run of equal counts above 0.
 
-    Runs with enough observations precede all shorter ones, and earlier runs precede equal ones.
+    This is the longest run relative to the threshold in hours for its count. Runs with at least 12
+    observations come before all others; among equal runs, the first is used.
     """
     series.list_positive(100)
     instants, players = series.observations
@@ -170,7 +171,7 @@ def check_flat_line(series: Series) -> _Finding:
     breaks = np.flatnonzero((np.diff(players) != 0) | is_gap) + 1
     starts, ends = np.append(0, breaks), np.append(breaks, len(players))
     counts, lengths = players[starts], instants[ends - 1] - instants[starts]
-    # The divisor of the longest hours, by count.
+    # The threshold is `_LONGEST_HOURS` divided by this weight, which depends on the count.
     weights = np.array([1, 2, 4])[np.searchsorted([10, 100], counts, "right")]
     is_long = ends - starts >= _MIN_RUN
     rank = lengths * weights + is_long * 4 * instants[-1]
@@ -190,7 +191,8 @@ _FLOOR_MIN_PLAYERS = 5
 """The lowest count that can be a floor; small servers often have 1 to 4 players."""
 _FLOOR_PERCENT = 20
 _FLOOR_RARE = 100
-"""One in this many counts may be below the floor, because restarts pass through low counts."""
+"""At most one in this many counts is below the floor: after restarts, counts are low for a while.
+"""
 
 
 @_define_rule(
@@ -253,7 +255,7 @@ _MIN_NUMBERS = 15
 _PER_NUMBER = 5
 """The minimum mean number of observations per number; with fewer, numbers are missing by chance."""
 _MISSING_RARE = 20
-"""One in this many counts above 0 is below the lowest usual count, and one above the highest."""
+"""Usual counts exclude the lowest and the highest twentieth of the counts above 0."""
 _SHARE_PERCENT = 5
 _REGULAR_PERCENT = 90
 _MIN_HOLES = 5

@@ -43,7 +43,7 @@ class Parameter:
 
 
 class Without:
-    """Omits parameters of a group, in the annotation of a command."""
+    """Annotates a parameter group of a command, to omit some of its parameters."""
 
     def __init__(self, *names: str) -> None:
         self.names = names

@@ -98,9 +98,8 @@ def _describe_timeline(
 def _find_gaps(snapshot: Snapshot, server: Series, figures: WindowFigures) -> Iterator[GapPart]:
     """Yield the gaps of a window: more than three polling intervals without an observation.
 
-    An observation lasts three polling intervals. Explanations use 1.5 intervals instead; here, that
-    would break the line at each missed poll. If counts are held, only the time before the first
-    count is a gap.
+    Elsewhere, a gap is more than 1.5 polling intervals. With that limit, a single missed poll would
+    interrupt the line. If counts are held, only the time before the first count is a gap.
     """
     if isinstance(figures, HeldFigures):
         first = int(figures.held.instants[0]) if len(figures.held.instants) else figures.until

@@ -467,8 +467,8 @@ def list_step_edges(first: int, last: int, step: Step, zone: ZoneInfo) -> Number
 def subtract_days(at: int, days: int, zone: ZoneInfo) -> int:
     """Return the instant some days earlier at which the local clock shows the same time.
 
-    For a skipped local time, the result is later. For a repeated local time, days of 24 hours
-    decide.
+    If the local clock skipped that time, the result shows a later time. If that time occurred
+    twice, the UTC offset exactly `days` times 24 hours earlier decides.
     """
     before = at - days * DAY_MS
     return before + _find_offset(at, zone) - _find_offset(before, zone)

@@ -291,9 +291,9 @@ def build_named(
 ) -> _Request:
     """Build a request, in which names of servers are replaced by their ids.
 
-    A text is a name if the contract does not allow it as an id, or no server has this id. Names are
-    for an owner's snapshot: the API knows none, and with a servers file its errors are returned. A
-    large snapshot is not searched for names.
+    A text counts as a name if it is not a valid id or if no server has this id. Names are resolved
+    only in a snapshot that was built without a servers file and is not too large. In other
+    snapshots, the text is validated as the API does.
 
     Raises InvalidRequestError for an invalid identifier, ServerNotFoundError for an ambiguous name,
     and SnapshotError if data are damaged.
@@ -319,8 +319,8 @@ def build_named(
 class _Named(NamedTuple):
     """The servers with a name: exact matches (as shown or as recorded), and matches ignoring case.
 
-    `identifies`: texts such as `the cfxId of id:a`, for servers that the name identifies → server
-    id.
+    `identifies`: servers whose cfxId equals the name: a description such as `the cfxId of id:a` →
+    server id.
     """
 
     exact: list[ServerRow]

@@ -33,10 +33,10 @@ def is_silent(snapshot: Snapshot, server: ServerRow) -> bool:
 class Total:
     """The sum of servers, with the fields of a server that analyses use.
 
-    At each time at which one of the servers was observed, it is the sum of each server's latest
-    count that is at most three of its polling intervals old. With `--hold`, it is the sum of the
-    latest counts. The current count excludes silent servers. There is a maximum if all servers have
-    one.
+    Its counts are at the times at which any of the servers was observed. Each is the sum of the
+    servers' latest counts, ignoring counts older than three polling intervals of their server. With
+    `--hold`, counts of any age are included. The current count excludes silent servers. There is a
+    maximum if all servers have one.
     """
 
     snapshot: Snapshot
@@ -165,8 +165,8 @@ class TotalFigures(WindowFigures):
     def measure_observed(self, edges: Numbers) -> Numbers:
         """Return the observed time of each step, in half milliseconds.
 
-        It is that of the least observed server. While other servers are observed, time at which a
-        server is not expected counts as observed.
+        This is the minimum of the servers' observed times. Time before a server's first or after
+        its last expected count is treated as observed.
         """
         if not self.members or not len(edges):
             return np.zeros(max(len(edges) - 1, 0), np.int64)
@@ -282,7 +282,7 @@ def count_begun(series: Series, instants: Numbers) -> Numbers:
 
 
 def read_lasting(snapshot: Snapshot, series: Series, figures: WindowFigures) -> Numbers:
-    """Return a window's instants, preceded by an earlier observation that lasts into it, if any.
+    """Return the instants of a window's observations, including the previous one if it lasts into it.
 
     Raises SnapshotError if data are damaged.
     """

@@ -42,8 +42,8 @@ def compare_with_earlier(
 ) -> tuple[observations.WindowFigures, observations.WindowFigures | None, ChangePart | None]:
     """Return the statistics of a window and of earlier windows together, and the change of average.
 
-    Growth compares two moments, so it mostly shows the time of day. The change of the average does
-    not depend on it. It is None if either has too little data.
+    Growth compares two moments, so it mostly reflects the time of day; the change of the average
+    does not. The change is None if observations cover less than 80 % of either period.
 
     Raises SnapshotError if data are damaged.
     """

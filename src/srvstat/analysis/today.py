@@ -75,7 +75,8 @@ class _Counts(NamedTuple):
     """A server's contribution to the summary.
 
     - `day`: its counts of yesterday, preceded by one earlier count; each lasts for `longest`.
-    - `rise`: the absolute change of its average, ignoring missing observations.
+    - `rise`: the absolute change of its weekly average. Unlike the reported change, it does not
+      consider coverage.
     - `may_be_down`: whether it may have been down since yesterday, but is not silent.
     """
 

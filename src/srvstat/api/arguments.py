@@ -66,7 +66,7 @@ class TopArguments(WindowArguments, FilterArguments, FigureArguments, total=Fals
 
 
 class PlotArguments(QuestionArguments, total=False):
-    """The arguments of `plot`, equal to the options of `srvstat plot`."""
+    """The arguments of `plot`. They match the options of `srvstat plot`."""
 
     kind: str
     step: str | None
@@ -82,17 +82,17 @@ class PlotArguments(QuestionArguments, total=False):
 
 
 class Arguments:
-    """Keyword arguments of a call, checked and converted, then taken by group.
+    """Check and convert the keyword arguments of a call, and distribute them to parameter groups.
 
-    Raises TypeError for a value of a wrong type, and UsageError for an invalid value. Both name the
-    argument.
+    Raises TypeError for a value of the wrong type and UsageError for an invalid value. Both
+    messages name the argument.
     """
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._values = dict(given)
 
     def take(self, group: type[_Group]) -> _Group:
-        """Return a parameter group, filled with the arguments that were given.
+        """Create a parameter group from the arguments that belong to it, and remove them.
 
         `group` is a dataclass. Raises UsageError if a number is out of range, TypeError if it is
         not an integer.
@@ -122,7 +122,7 @@ def warn_of_old_name(name: str, value: _Value, new: str, *, level: int = 3) -> _
 
 
 def _check_text(name: str, value: Any) -> str:
-    """Return the value of an argument that must be text. Raises TypeError if it is not a string."""
+    """Return the value if it is a string. Raises TypeError otherwise."""
     if not isinstance(value, str):
         raise TypeError(f"{name}: must be a string, not {type(value).__name__}")
     return value
@@ -161,7 +161,7 @@ def check_texts(**arguments: Any) -> None:
 def format_time(name: str, value: Any) -> str:
     """Return a time as the text that the command line would take.
 
-    Raises UsageError for a datetime without a time zone, TypeError for a value of another type.
+    Raises UsageError for a datetime without a time zone, and TypeError for any other type.
     """
     if isinstance(value, datetime):
         if value.tzinfo is None:
@@ -177,7 +177,7 @@ def format_time(name: str, value: Any) -> str:
 def parse_time(name: str, value: Time | None, zone: ZoneInfo = _UTC) -> int | None:
     """Return a time in Unix milliseconds. A date means midnight in the zone.
 
-    Raises UsageError for an invalid time, TypeError for a value of another type.
+    Raises UsageError for an invalid time, and TypeError for any other type.
     """
     return None if value is None else parse_edge(name, format_time(name, value), zone)
 
@@ -202,7 +202,7 @@ def _list_marks(name: str, values: Any) -> list[str]:
 
 
 def _list_quantiles(name: str, values: Any) -> list[str]:
-    # `str` would write a small float with an exponent.
+    # `str` writes small floats with an exponent, which the option parser rejects.
     return [
         f"{Decimal(str(one)):f}" if isinstance(one, float) else str(one)
         for one in list_values(name, values)
@@ -218,7 +218,8 @@ _CONVERTERS: Mapping[str, Callable[[str, Any], Any]] = {
     "text": lambda name, value: [_check_text(name, value)],
     "versus": _format_versus,
 }
-"""The converter of each argument. All other arguments are texts."""
+"""The converter of each argument. Arguments that are neither here nor in `_KEPT` must be strings.
+"""
 
 _KEPT = {"by", "sum", "offline", "until_last_seen", "above", "width", "height", "scale"}
 

@@ -109,28 +109,29 @@ def build(
     """Build a snapshot from a data frame, as `srvstat snapshot build` does.
 
     - `data`: any object with an Arrow C stream, such as a pandas or polars data frame. It must have
-      the columns `serverId`, `observedAt` and `players`, unless `columns` or `wide` names others.
+      the columns `serverId`, `observedAt` and `players`, unless `columns` or `wide` specifies
+      different ones.
     - `path`: the file to write.
     - `overwrite`: whether to replace an existing file.
-    - `allow_empty`: allow a snapshot without observations.
+    - `allow_empty`: whether to allow a snapshot without servers or observations.
     - `columns`: column names, such as `{"id": "server", "at": "time", "players": "online"}`.
     - `wide`: `{"at": "time"}` for a frame with one column per server.
-    - `time_zone`: the zone of times without a zone, such as `UTC`.
+    - `time_zone`: the time zone of times that have no UTC offset, such as `UTC` or `Europe/Berlin`.
     - `servers`: the path of a servers file.
     - `at`: the end of the snapshot. Default: the latest observation.
     - `rejects`: the path of a file for rejected rows.
-    - `max_rejected`: how many rejected rows to allow, such as `100` or `"2.5%"`.
-    - `strict`: allow none.
+    - `max_rejected`: the maximum number or share of malformed rows, such as `100` or `"2.5%"`.
+    - `strict`: whether to fail on the first malformed or conflicting row. Default: false.
     - `id`, `time_unit`, `time_format`, `thousands`, `round`, `hold`, `slug_ids`, `game`: see the
       options of `srvstat snapshot build`. `as_of` and `ids` are deprecated names of `at` and
       `slug_ids`.
 
-    Returns a BuildSummary; `kept` and `rejected` count rows, `servers` counts servers. Warns about
-    rows that it does not keep.
+    Returns a BuildSummary: `kept` and `rejected` are numbers of rows, and `servers` is the number
+    of servers. Issues a warning if rows are not kept.
 
     Raises SourceError if the data can't be read or too many rows are rejected, UsageError for an
-    invalid argument, OutputError if the file can't be written, MissingLibraryError without pyarrow,
-    and TypeError if `data` is not a data frame.
+    invalid argument, OutputError if the file can't be written, ImportError if pyarrow is not
+    installed, and TypeError if `data` is not a data frame.
 
     >>> polls = {"serverId": ["lobby"], "observedAt": ["2026-03-01T12:00Z"], "players": [40]}
     >>> srvstat.build(polars.DataFrame(polls), "games.db")
@@ -170,11 +171,11 @@ def _describe(
 
     Raises UsageError and TypeError as `build` does.
     """
-    import_pyarrow()  # an error now leaves no half-written file
+    import_pyarrow()  # fail before anything is written
     if not hasattr(data, "__arrow_c_stream__"):
         raise TypeError("data: must be a data frame of pandas, polars or Arrow")
     for name, new in (("as_of", "at"), ("ids", "slug_ids")):
-        level = 4 if remembered is None else 5  # of the caller of build or Snapshot.update
+        level = 4 if remembered is None else 5  # so that the warning points at the caller of build or Snapshot.update
         warn_of_old_name(name, {**arguments}.get(name), new, level=level)
     at = arguments.get("as_of") if arguments.get("at") is None else arguments.get("at")
     others = BuildArguments.__annotations__.keys() - ReadingArguments.__annotations__.keys()

@@ -28,13 +28,13 @@ _HEIGHT = 720
 
 
 class Report(ReportDocument):
-    """A report: its data and its HTML page.
+    """A report about servers, with its data and its HTML page.
 
     `Snapshot.report` returns it, and notebooks display it.
     """
 
     def to_html(self) -> bytes:
-        """Return the page: HTML in UTF-8."""
+        """Return the page as UTF-8 encoded HTML."""
         return render_report(self)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -196,7 +196,7 @@ class Picture:
     def to_png(self) -> bytes:
         """Return the picture as a PNG file. This needs `srvstat[png]`.
 
-        Raises UsageError for the theme `auto`, and if the library is missing.
+        Raises UsageError for the theme `auto`, and ImportError if `srvstat[png]` is not installed.
         """
         self._look.check(is_png=True)
         return encode_png(self._sheet, self._look.theme, self._look.scale)
@@ -204,8 +204,8 @@ class Picture:
     def save(self, path: str | PathLike[str]) -> None:
         """Write the picture to a file whose name ends in .svg or .png, replacing an existing file.
 
-        Raises UsageError for another ending and as `to_png` does, and OutputError if the file can't
-        be written.
+        Raises UsageError for any other extension, OutputError if the file can't be written, and the
+        errors of `to_png` for a .png file.
         """
         name = fsdecode(path)
         write_atomically(name, self.to_png() if is_png(name) else self.to_svg(), overwrite=True)

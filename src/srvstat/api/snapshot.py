@@ -56,9 +56,9 @@ _ALL_SERVERS = selection.FilterOptions()
 
 
 class Snapshot:
-    """An open snapshot, with methods to query its servers. `open_snapshot` returns it.
+    """An open snapshot, with methods to query its servers. Create it with `open_snapshot`.
 
-    It is a context manager that closes the file. Common arguments:
+    Use it in a `with` statement to close the file. Many methods share these arguments:
 
     - `identifiers`: a list of ids, names, `id:ID` or `cfxId:ID`. None means all servers.
     - `by`: the namespace of identifiers without a prefix, `id` or `cfxId`.
@@ -69,15 +69,17 @@ class Snapshot:
     - `tz`: the time zone of dates, hours and steps, such as `Europe/Berlin`. Default: `UTC`.
     - `sum`: if true, return the total of the servers. Default: false.
 
-    Counts are players. Times in results are Unix milliseconds; only `Snapshot.as_of` is text.
+    Counts are numbers of players. Times in results are Unix milliseconds, except in the responses
+    of `get` and `compare` and in `Snapshot.as_of`, which use text.
 
-    Threads may share a snapshot; one call runs at a time. To run queries in parallel, open one in
-    each thread. After a fork, open a new one: the parent's raises RuntimeError.
+    A snapshot is thread-safe, but runs one call at a time; open a separate snapshot in each thread
+    to run queries in parallel. A snapshot that was opened before a fork raises RuntimeError in the
+    child process.
 
-    Methods raise UsageError for an invalid value, TypeError for a value of a wrong type,
-    SnapshotError if the data they read are damaged, and ValueError after `close`. Methods with
-    identifiers also raise InvalidRequestError for a malformed identifier, and ServerNotFoundError
-    for an unknown one.
+    Methods raise UsageError for an invalid value, TypeError for a value of the wrong type,
+    SnapshotError if the data are damaged or a bundle does not contain the requested servers or
+    times, and ValueError after `close`. Methods with identifiers also raise InvalidRequestError for
+    a malformed identifier, and ServerNotFoundError for an unknown one.
 
     >>> snapshot.as_of
     '2026-03-01T12:00:00.000Z'
@@ -87,8 +89,8 @@ class Snapshot:
         self._file = file
         self._is_closed = False
         self._process = os.getpid()
-        # Reentrant, because a signal handler may close the snapshot during a call in the same
-        # thread.
+        # Reentrant, because a signal handler can close the snapshot while its own thread is inside
+        # a call.
         self._lock = RLock()
 
     def __enter__(self) -> Self:
@@ -102,7 +104,7 @@ class Snapshot:
         raise TypeError("a snapshot can't be copied or pickled; open it again")
 
     def close(self) -> None:
-        """Close the file. Waits for calls in other threads; repeated calls do nothing.
+        """Close the file, after any running calls in other threads. Further calls do nothing.
 
         >>> snapshot.close()
         """
@@ -118,7 +120,7 @@ class Snapshot:
 
         Raises ValueError after `close`, and RuntimeError in a child process.
         """
-        # If another thread held the lock at the fork, nothing in this process would release it.
+        # A lock that another thread held at the time of the fork would never be released here.
         if os.getpid() != self._process:
             raise RuntimeError("the snapshot was opened before a fork; open it in each process")
         with self._lock:
@@ -170,13 +172,15 @@ class Snapshot:
 
     @property
     def as_of(self) -> str:
-        """The time to which responses refer, such as `2026-03-01T12:00:00.000Z`."""
+        """The end of the snapshot, such as `2026-03-01T12:00:00.000Z`. Windows end here by default.
+        """
         with self._use() as file:
             return time.format_instant(file.as_of)
 
     @property
     def root(self) -> str:
-        """The content hash, as 64 hexadecimal digits. `srvstat snapshot verify` checks it."""
+        """The root hash of the content, as 64 hexadecimal digits. Verify it with `srvstat snapshot
+        verify`."""
         with self._use() as file:
             return file.root
 
@@ -190,7 +194,8 @@ class Snapshot:
         Returns a ServerResponse; `data` has `id`, `hostname`, `players` and the other fields.
 
         Raises InvalidRequestError for a malformed identifier or namespace, ServerNotFoundError for
-        an unknown server, and SnapshotError if data are damaged or the server has no game.
+        an unknown server, and SnapshotError if data are damaged, a bundle lacks the server, or its
+        record has no game.
 
         >>> snapshot.get("night-shift").data.players.current
         34
@@ -222,7 +227,8 @@ class Snapshot:
 
         Raises InvalidRequestError for an invalid identifier, namespace or range or for a wrong
         number of servers, ServerNotFoundError for an unknown server, SnapshotError if data are
-        damaged, UsageError for an invalid `at`, and TypeError if `identifiers` is a single string.
+        damaged or a bundle does not cover the window, UsageError for an invalid `at`, and TypeError
+        if `identifiers` is a single string.
 
         >>> response = snapshot.compare(["harbor-city", "cfxId:ns6r0b"], range="7d")
         >>> [server.median_players for server in response.data]
@@ -246,9 +252,10 @@ class Snapshot:
           build.
         - `servers`, `at`, `rejects`, `max_rejected`, `strict`: see `srvstat.build`.
 
-        Later queries read the updated file. Warns about rows that it does not keep.
+        Later queries use the updated file. Issues a warning if rows are not kept.
 
-        Returns an UpdateSummary; `rows.kept` counts the new rows, `observations` all observations.
+        Returns an UpdateSummary: `rows.kept` is the number of added rows, and `observations` is the
+        total number of observations.
 
         Raises SnapshotError if the snapshot is damaged, SourceError if the data can't be read or
         too many rows are rejected, UsageError for an invalid argument, OutputError if the file
@@ -284,9 +291,11 @@ class Snapshot:
         - `limit`: the maximum number of servers. Default: no limit.
         - `game`, `region`: only servers with this game or region.
         - `tags`: only servers with all of these tags.
-        - `offline`: True for silent servers only, False for the others only.
+        - `offline`: True for offline servers only, False for online servers only. A server is
+          offline if its record says so or if it has no observation in the last 24 hours.
 
-        Returns a Servers document; `servers` describes each server found.
+        Returns a Servers document; `servers` lists the servers found, and `matched` is their total
+        number.
 
         Raises UsageError for an invalid argument, and SnapshotError if data are damaged.
 
@@ -304,19 +313,19 @@ class Snapshot:
     ) -> documents.Stats:
         """Compute the statistics of servers in a window.
 
-        - `quantiles`: from 0 to 1, such as `0.95` or `"0.95"`; both mean exactly 95/100.
-        - `above`: a number of players; counts the hours with more players.
-        - `versus`: the window to compare with. `previous`: the preceding window of equal length;
-          `usual`: the same hours in the four weeks before; or a pair of times.
-        - `around`: a date; compares the days from it with the same number of days before.
+        - `quantiles`: quantile levels from 0 to 1, as floats or text. `0.95` means exactly 95/100.
+        - `above`: adds the number of hours with more than this many players.
+        - `versus`: the window to compare with: `previous` (the preceding window of equal length),
+          `usual` (the same hours of the four previous weeks) or a tuple of two times.
+        - `around`: a date. Compares the days from this date on with the same number of days before
+          it.
         - `until_last_seen`: whether the window of each server ends at its last observation.
         - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
         Returns a Stats document; `servers` has one ServerStatistics per server, with attributes
         such as `average_players`, `coverage` and `change`.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
-        says.
+        Raises the errors described in `Snapshot`.
 
         >>> (server,) = snapshot.stats(["harbor-city"], range="7d", quantiles=[0.95]).servers
         >>> server.peak_players, server.quantiles[0].players
@@ -344,14 +353,14 @@ class Snapshot:
           `growth`, `samples` or `current`. `change` and `growth` rank by players, not by
           percentages. `by` is the deprecated name of this argument.
         - `reverse`: whether to rank in ascending order.
-        - `limit`: the maximum number of servers.
-        - `sum`: whether to add the total of all matching servers.
+        - `limit`: the maximum number of servers. Default: 20.
+        - `sum`: whether to add the total of all matching servers. Default: false.
         - `text`, `game`, `region`, `tags`, `offline`: see `servers`.
         - `quantiles`, `above`, `versus`, `around`, `until_last_seen`: see `stats`.
         - `range`, `start`, `end`, `tz`: see `Snapshot`.
 
-        Returns a Top document; `servers` has one ServerStatistics per server, and `total` their
-        total.
+        Returns a Top document; `servers` has one ServerStatistics per listed server. With `sum`,
+        `total` has the statistics of all matching servers together.
 
         Raises UsageError for an invalid argument, and SnapshotError if data are damaged.
 
@@ -377,10 +386,11 @@ class Snapshot:
         after: Time | None = None,
         **arguments: Unpack[QuestionArguments],
     ) -> documents.GrowthDocument:
-        """Compute growth per calendar day, week or month in `tz`.
+        """Compute the growth of servers by calendar day, week or month in `tz`.
 
         - `step`: `day`, `week` or `month`.
-        - `after`: a date; adds how much of this day's average remains 7, 30 and 90 days later.
+        - `after`: a date. Adds this day's average and the averages 7, 30 and 90 days later, as
+          shares of this day's average.
         - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
         Returns a GrowthDocument; `servers` has one ServerGrowth per server, with `growth`,
@@ -409,10 +419,10 @@ class Snapshot:
         sum: bool = False,
         **window: Unpack[WindowArguments],
     ) -> documents.PeakHours:
-        """Compute the average players in each hour of the week or of the day, or on each weekday.
+        """Compute the average number of players by hour of the week, hour of the day or weekday.
 
-        - `group_by`: `week-hour`, `hour` or `weekday`. Pass a cfxId as `cfxId:ID`; here `by` is the
-          deprecated name of `group_by`.
+        - `group_by`: `week-hour`, `hour` or `weekday`. `by` is the deprecated name of this
+          argument, so identify a server by its cfxId with the prefix `cfxId:`.
         - `identifiers`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
         Returns a PeakHours document; `servers` has one ServerPeakHours per server, with `busiest`,
@@ -486,10 +496,13 @@ class Snapshot:
     ) -> documents.Together:
         """Compute rank correlations between 2 to 20 servers.
 
-        - `step`: the interval whose averages are compared, such as `1h`.
+        Correlates the averages of intervals, after subtracting each server's mean for that hour of
+        the week.
+
+        - `step`: the length of an interval, such as `1h` (default).
         - `identifiers`, `by`, `range`, `start`, `end`, `tz`: see `Snapshot`.
 
-        Returns a Together document; `pairs` has the `correlation` of each two servers.
+        Returns a Together document; `pairs` has the `correlation` of each pair of servers.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
         says.
@@ -537,9 +550,12 @@ class Snapshot:
     ) -> documents.Events:
         """List gaps, times without players, unusual days and level changes.
 
-        - `since`: only events that end in the last part of the window, such as `24h`.
-        - `kinds`: only these of `gap`, `zeros`, `unusualDay`, `stepChange` and `belowUsual`.
-        - `longer`: the minimum length of gaps and empty periods, such as `6h`.
+        - `since`: list only events that ended within this time before the end of the window, such
+          as `24h`.
+        - `kinds`: list only these kinds: `gap`, `zeros`, `unusualDay`, `stepChange` or
+          `belowUsual`. Default: all.
+        - `longer`: list only gaps and periods without players that are longer than this, such as
+          `6h`.
         - `range`: see `Snapshot`, but the default is `90d`.
         - `identifiers`, `by`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
@@ -564,10 +580,11 @@ class Snapshot:
         by: requests.Namespace = "id",
         tz: str = "UTC",
     ) -> Today:
-        """Summarize servers at the end of the snapshot.
+        """Summarize servers as of the end of the snapshot.
 
-        Compares the total players with the same hour of the four weeks before, and lists silent
-        servers, the largest changes and yesterday's peak.
+        Compares the total number of players with the same hour of the four previous weeks. Lists
+        servers without observations in the last 24 hours, the largest changes, yesterday's peak,
+        and recent gaps and periods without players.
 
         - `identifiers`, `by`: see `Snapshot`.
         - `tz`: the time zone of hours and days. Default: `UTC`.
@@ -595,8 +612,8 @@ class Snapshot:
     ) -> documents.Timeline:
         """Compute players over time, in at most `max_steps` intervals of equal length.
 
-        - `max_steps`: the maximum number of intervals, at least 2. No interval is much shorter than
-          the polling interval. `most_steps` is the deprecated name of this argument.
+        - `max_steps`: the maximum number of intervals, at least 2. Intervals are usually not
+          shorter than the polling interval. `most_steps` is the deprecated name of this argument.
         - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
         Returns a Timeline document; `servers` has the average, lowest and peak players of each
@@ -628,8 +645,8 @@ class Snapshot:
           this argument.
         - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
-        Returns a Distribution document; `bin_players` is the width of a bin, and each of the
-        `servers` has `counts`: the number of observations in each bin.
+        Returns a Distribution document. `bin_players` is the width of a bin; each item of `servers`
+        has `counts`, the number of observations per bin.
 
         Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
         says.
@@ -646,16 +663,19 @@ class Snapshot:
     def plot(
         self, identifiers: Iterable[str] | None = None, **arguments: Unpack[PlotArguments]
     ) -> "Picture":
-        """Draw one to five servers, or their total.
+        """Draw a picture of one to five servers, or of their total.
 
-        - `kind`: `players`, `growth`, `hours`, `distribution`, `share` or `compare`.
-        - `step`: the interval, such as `1h`, `day` or `week`.
-        - `mark`: labels for times, `["2026-03-01=Update 5"]` or `{date(2026, 3, 1): "Update 5"}`.
+        - `kind`: `players` (default), `growth`, `hours`, `distribution`, `share` or `compare`.
+        - `step`: the interval of `players` and `share`, such as `1h`, or `day`, `week` or `month`
+          for `growth`. Default: depends on the window.
+        - `mark`: labeled times in `players` and `share` pictures, such as `["2026-03-01=Update 5"]`
+          or `{date(2026, 3, 1): "Update 5"}`.
         - `title`, `subtitle`, `caption`: texts. Defaults depend on the picture; the caption names
           the snapshot. `source` is the deprecated name of `caption`.
-        - `width`, `height`: in pixels; a PNG has twice the resolution.
-        - `scale`: enlarges the picture with its text, from 1 to 8.
-        - `theme`: `light`, `dark` or, for an SVG, `auto`.
+        - `width`: from 320 to 4000 pixels. Default: 960. `height`: from 200 to 4000 pixels.
+          Default: depends on the content. A PNG has twice as many pixels.
+        - `scale`: enlarges the picture and its text, from 1 (default) to 8.
+        - `theme`: `light` (default), `dark` or, for an SVG, `auto`.
         - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
         Returns a Picture; notebooks display it and `save` writes SVG or PNG. Warns about marks
@@ -697,8 +717,8 @@ class Snapshot:
     ) -> "Report":
         """Build an HTML report about one to five servers, or their total.
 
-        - `title`: replaces the names of the servers.
-        - `mark`: labels for times; see `plot`.
+        - `title`: the title of the page. Default: the names or the number of the servers.
+        - `mark`: labeled times; see `plot`.
         - `range`: see `Snapshot`, but the default is `90d`.
         - `identifiers`, `by`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
@@ -722,7 +742,11 @@ class Snapshot:
 
 
 def open_snapshot(path: str | bytes | PathLike[str] | PathLike[bytes]) -> Snapshot:
-    """Open a snapshot file or a folder of shards for reading. Only `Snapshot.update` changes it.
+    """Open a snapshot file or a folder of shards.
+
+    - `path`: the file or folder. Only `Snapshot.update` changes it.
+
+    Returns a Snapshot; close it, or use it in a `with` statement.
 
     Raises SnapshotError if `path` is missing, damaged or not a snapshot, and TypeError if it is not
     a path.

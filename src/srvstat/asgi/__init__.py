@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 LogFormat = Literal["json", "text", "color"]
-"""`color` is text with a color for each class of status."""
+"""The format of the log. `color` is `text` with colored status codes."""
 
 EVERY_ORIGIN = "*"
 """Wildcard: pages of any origin may call the API."""
@@ -54,8 +54,8 @@ class Settings:
     explains_errors: bool = False
     """Whether responses include the reason of an error."""
     log_format: LogFormat = "json"
-    """The form of the log: JSON, or short lines for a person."""
+    """The format of the log."""
     hosts: tuple[str, ...] | None = ()
-    """Additional allowed Host names if every key is valid, besides localhost and loopback
-    addresses. None allows any name.
+    """Host names to accept besides localhost and loopback addresses. Checked only without an access
+    file. None accepts any name.
     """

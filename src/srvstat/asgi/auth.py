@@ -29,9 +29,9 @@ class Quota(NamedTuple):
 
     is_accepted: bool
     remaining: int
-    """The number of requests accepted immediately."""
+    """The number of further requests that would be accepted now."""
     seconds: int
-    """Whole seconds, at least 1, until another request would be accepted if none is sent before."""
+    """The seconds, rounded up and at least 1, until `remaining` increases if no request is sent."""
 
 
 def format_quota(plan: str, limit: int, quota: Quota) -> dict[str, str]:
@@ -122,7 +122,8 @@ class Authenticator:
     async def admit(self, exchange: Exchange) -> Caller:
         """Return the owner of a request's key, and count the request.
 
-        Adds to the log entry, and to the response's headers if the caller's plan has a limit.
+        Adds the caller to the log entry, and the rate limit headers to the response if the plan has
+        a limit.
 
         Raises GatewayUnauthorizedError for an invalid key, and RateLimitedError if the limit is
         exceeded.

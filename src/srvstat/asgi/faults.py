@@ -112,9 +112,9 @@ class Faults:
 
 
 def _build_error(status: int, reason: str) -> errors.ApiError:
-    """Return an error with a status; most statuses have no contract error (D12).
+    """Return an error with a given status, even if the contract has no error with it (D12).
 
-    The `Retry-After` of a 429 is minimal, so that a test of a retry is quick.
+    A 429 has the shortest possible `Retry-After`, so that tests of retries are fast.
     """
     rest = errors.InternalError if status >= errors.InternalError.http_status else None
     kind = _ERRORS.get(status) or rest or errors.InvalidRequestError

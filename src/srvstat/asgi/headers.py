@@ -1,4 +1,4 @@
-"""Build the headers of errors and for pages of other origins, and check the host."""
+"""Build error responses and CORS headers, and check the host."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -86,7 +86,7 @@ def build_reason_header(reason: str) -> dict[str, str]:
 
 
 def _allow_asked(head: http.Head) -> dict[str, str]:
-    """Return the permission to send the headers that a browser asks for.
+    """Return the header that permits the request headers for which a browser asks.
 
     Monitoring tools add headers such as `traceparent` to the requests of a page.
     """

@@ -25,9 +25,10 @@ class _Rejection(NamedTuple):
 
     @property
     def report(self) -> tuple[object, str]:
-        """The file's device and inode, and the reason, so that a problem is logged only once.
+        """The file's device and inode, and the reason. The log reports a rejection only if these
+        differ from the last one.
 
-        A file that is still being written has another identity at each check.
+        Size and time are left out, because they change while a file is being written.
         """
         return self.identity and self.identity[:2], self.reason
 
@@ -74,8 +75,7 @@ class ReloadedFile:
         Requests wait until `patience` seconds after the start of the read, but not for a retry.
         `read` raises SrvstatError if the content is unusable.
         """
-        # Once for a file that is being read, and once more for a file that has replaced it
-        # meanwhile.
+        # Twice, because the file may have been replaced while it was being read.
         for _ in range(2):
             identity = self._identify(self.path)
             if identity == self._accepted:

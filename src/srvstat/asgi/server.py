@@ -59,7 +59,7 @@ def serve(settings: Settings, listener: socket.socket, on_ready: Callable[[], No
     log = Log(settings.log_format)
     service = Service(settings, log)
     log.take_warnings()
-    # Clients can cause its warnings with malformed requests.
+    # Any client could fill the log with uvicorn's warnings about malformed requests.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     Server(service, on_ready).run([listener])
 
@@ -107,7 +107,7 @@ class Server(uvicorn.Server):
         self._on_ready()
 
     async def _close_late_connections(self) -> None:
-        """Close the connections that have waited for the same request since the last call."""
+        """Close the connections that have been waiting for a request head since the last call."""
         waiting: dict[object, object] = {}
         for connection in self.server_state.connections:
             request = connection.cycle if isinstance(connection, H11Protocol) else None

@@ -63,9 +63,9 @@ class Work(IntEnum):
 
 
 class Cache:
-    """Responses from one snapshot, which remain valid because it never changes.
+    """A cache of responses from one snapshot. They never expire, because a snapshot does not change.
 
-    Drops the oldest.
+    Drops the oldest responses if it is full.
     """
 
     def __init__(self, max_bytes: int = _MAX_CACHED_BYTES) -> None:
@@ -111,9 +111,9 @@ class Generation:
 class ServedSnapshot:
     """Answer queries from the current file at a path.
 
-    Create it before the event loop starts, and use it inside. Each query uses one generation. The
-    query that has waited longest gets the next free worker: a comparison reads a few rows of each
-    server, whatever its range, so no request is expensive. Only a slow disk delays requests.
+    Create it before the event loop starts, and use it only inside the event loop. A query uses a
+    single generation. Free workers serve queries in order of arrival. This is fair because no
+    request is expensive: a comparison reads a few rows per server, whatever its range.
 
     Raises SnapshotError if the first file can't be used.
     """
@@ -177,8 +177,8 @@ class ServedSnapshot:
     ) -> _T:
         """Call a function with the generation's file in a worker.
 
-        A started call is completed: `remember` receives its value even if this task is cancelled,
-        at its deadline or because the client has left. A retry then succeeds.
+        A call that has started always runs to its end, even if this task is cancelled by a deadline
+        or a disconnect. `remember` then receives its value, so that a retry succeeds.
 
         Raises the errors of the function.
         """

@@ -96,7 +96,7 @@ _VARIABLES = {"serve": "SRVSTAT_"}
 
 
 class _PlacedErrors:
-    """Add the missing context to parser errors."""
+    """A mixin that adds the context to parser errors that lack it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         try:
@@ -135,7 +135,7 @@ def create_app(
             }
             _write_groups(formatter, listed | group_parameters(self, ctx))
 
-    # Plain help needs no Rich, suits every terminal, and is written by our own code.
+    # Our own code writes help as plain text, which suits every terminal and does not need Rich.
     return typer.Typer(
         name=name,
         cls=LazyGroup,

@@ -72,7 +72,7 @@ def build(
     others = {**vars(rows), "at": at, "allow_empty": allow_empty, "overwrite": overwrite}
     command = Command(("snapshot", "build", output), sources, others)
     parsed = _add_limits(parse_sources(sources), rows, at)
-    if not dry_run:  # before asking any questions
+    if not dry_run:  # check now, before the user answers questions
         check_name("OUTPUT", output)
         check_destination(output, overwrite=overwrite)
     parsed = settle(parsed, command, quiet=quiet)
@@ -92,7 +92,7 @@ def build(
 def _select_fields(read: BuildSummary, *, has_records: bool) -> BuildSummary:
     """Return the fields to show.
 
-    Without a servers file, filled-in values are expected and omitted.
+    Omits filled-in values if there is no servers file, because they are then expected.
     """
     return read if has_records else replace(read, completed={}, fallbacks=0)
 

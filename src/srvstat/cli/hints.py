@@ -52,7 +52,7 @@ def explain_usage_error(error: Any, words: Sequence[str]) -> list[str]:
 
     `words`: the words of the command line.
     """
-    text = " ".join(error.format_message().replace("Value error, ", "").split())  # of pydantic
+    text = " ".join(error.format_message().replace("Value error, ", "").split())  # without pydantic's prefix
     context = error.ctx
     path, root = context.command_path, context.find_root()
     if hasattr(error, "possibilities"):
@@ -80,7 +80,7 @@ def explain_usage_error(error: Any, words: Sequence[str]) -> list[str]:
 
 
 def _explain_option_value(name: str, command: Any, problem: str) -> str:
-    """Describe an option without its value, or with a value that it does not take."""
+    """Explain that an option lacks its value, or has a value although it takes none."""
     if "requires" not in problem:
         return f"{name} takes no value"
     named = [(one, one.opts) for one in command.params] + command.other_names
@@ -165,7 +165,7 @@ def find_hint(
     if isinstance(error, selection.UnknownNameError):
         return _suggest(paths, error.name, "id")
     if isinstance(error, InvalidRequestError):
-        # Even with an unusable snapshot, the error is the invalid request.
+        # If the snapshot is unusable too, still report the invalid request.
         with suppress(SrvstatError):
             references = selection.build_references(identifiers, by)
             names = [one for one in references if isinstance(one, selection.Name)]
@@ -276,7 +276,8 @@ def _find_neighbors(snapshot: Snapshot, unknown: ServerReference) -> list[str]:
 def _search_servers(
     snapshot: Snapshot, text: str
 ) -> tuple[list[ServerRow], list[ServerRow], list[ServerRow]]:
-    """Return the first servers with exactly this name, that contain it, and with similar names."""
+    """Return the first servers with this name, the first that contain it, and those with similar
+    names."""
     wanted = selection.FilterOptions([text])
     spelled = " ".join(text.split()).casefold()
     named: list[ServerRow] = []

@@ -49,11 +49,11 @@ RANGES: tuple[str, ...] = get_args(Range)
 
 
 def flatten(command: Callable[..., Outcome], variables: str = "") -> Callable[..., Outcome]:
-    """Return a command whose parameter groups are flattened to single parameters, for Typer.
+    """Return a command for Typer, with parameter groups replaced by their parameters.
 
-    A group is a dataclass, which the Python API fills too; help shows it under its `panel`. If
-    `variables` is not empty, it is the prefix of environment variables that set the options. If the
-    command raises an API error, the result is the error response.
+    A group is a dataclass; help shows its parameters under its `panel`. If `variables` is not
+    empty, each option can also be set by an environment variable with this prefix. If the command
+    raises an API error, the new command returns the error response.
     """
     groups: dict[str, tuple[Any, list[str]]] = {}
     taken: list[SignatureParameter] = []
@@ -127,7 +127,7 @@ def _convert(
 
 
 def _build_info(name: str, kind: Any, parameter: Parameter, text: str) -> Any:
-    kinds = (kind, *get_args(kind))  # of `Literal[…] | None`
+    kinds = (kind, *get_args(kind))  # also finds the Literal in `Literal[…] | None`
     choices = [each for one in kinds if get_origin(one) is Literal for each in get_args(one)]
     listed = "|".join(choices)
     if len(listed) > _MOST_METAVAR:  # a terminal of 60 columns would break it
@@ -412,7 +412,8 @@ _ZSH_END_OF_BOTH = f"""if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
 else
   {_ZSH_END}
 fi"""
-"""Typer's script is only for `source`. As a file in $fpath, it would not complete on first use."""
+"""Replaces the end of Typer's zsh script, which works only with `source`. With this end, the script
+also completes on first use as a file in $fpath."""
 
 _Shell = Literal["bash", "zsh", "fish"]
 

@@ -186,8 +186,8 @@ def show(
 ) -> Outcome:
     """Return the outcome of a command that shows a document or an API response.
 
-    - `document`: for JSON, has a method `to_json` or, if it is long, `iter_json`; for a table, has
-      a renderer in `render/tables`; for the row forms, is a `RowDocument`.
+    - `document`: an object with `to_json` or `iter_json` for JSON, with a renderer in
+      `render/tables` for a table, or a `RowDocument` for the row forms.
     - `chart`: a document that `render/charts.py` draws above the table, or instead of the table if
       a terminal is too small for both.
     - `screen`: the screen to which the command has fitted the chart.

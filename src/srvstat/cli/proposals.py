@@ -143,10 +143,10 @@ def _has_sample(source: Source) -> bool:
 
 
 def _propose(samples: Sequence[Source], given: MappingOptions, command: Command) -> Proposal:
-    """Propose options for the first time.
+    """Propose options for the sources.
 
-    If remembered options don't fit the files, report what the snapshot expects, and a proposal
-    without these options. Only files of our own form are then read without asking.
+    If the remembered options of a snapshot don't fit the files, proposes options without them.
+    Unless the files have our own form, reports this and raises typer.Exit.
     """
     try:
         return propose(samples, given)

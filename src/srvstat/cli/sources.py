@@ -228,7 +228,7 @@ def parse_sources(
 
     - `needs_observations`: whether observations are required.
     - `reads_servers`: whether to read server records.
-    - `remembered`: options that apply unless they are given.
+    - `remembered`: options of the snapshot, used where the command line gives none.
 
     Raises UsageError for an invalid option, OutputError if the file of --save-mapping can't be
     written, and SourceError for an invalid --mapping file or an unreadable folder of sources.
@@ -334,10 +334,10 @@ def _list_names(options: SourceOptions) -> list[str]:
 def _parse_observations(
     name: str, options: SourceOptions, mapping: ColumnMapping, *, is_declared: bool
 ) -> Source:
-    """Return the source of observations with a name.
+    """Return the source of observations with this name.
 
-    If the chosen kind has no observations, as a kind of server records, the name determines the
-    kind. Sources with a fixed form have no mapping, so the command line must not declare one.
+    If the kind of --source has only server records, the name determines the kind. Raises UsageError
+    if the command line declares a mapping for a kind with a fixed form.
     """
     _check_name(name)
     kind = "duckdb" if name == IN_MEMORY else options.source

@@ -1,7 +1,7 @@
 """Define the errors of srvstat, one class for each kind.
 
-The command line maps a class to its exit code, and the HTTP service maps it to its status. Only
-these two exit or print.
+The command line maps each class to an exit code, and the HTTP service maps it to a status. All
+other code only raises errors: it never prints them or exits.
 """
 
 import copyreg
@@ -22,7 +22,7 @@ ErrorCode = Literal[
 
 
 class SrvstatError(Exception):
-    """A failure that the user can understand and act on.
+    """The base class of all errors that a user can understand and act on.
 
     `reason` is one line that names the place, the problem and the remedy, if any. It may quote
     input: escape it before printing it.
@@ -41,7 +41,7 @@ class SrvstatError(Exception):
 
 
 class UsageError(SrvstatError, ValueError):
-    """Invalid usage: an unsupported value or conflicting values."""
+    """An argument or option is invalid, or arguments conflict."""
 
     exit_code = 2
 
@@ -49,7 +49,7 @@ class UsageError(SrvstatError, ValueError):
 class ParameterError(UsageError):
     """A parameter has an invalid value, or parameters conflict.
 
-    In `problem`, `{name}` is a parameter by its Python name, or a key of `values`. Each interface
+    In `problem`, `{name}` is the Python name of a parameter, or a key of `values`. Each interface
     substitutes its own name, such as an option.
     """
 
@@ -58,7 +58,8 @@ class ParameterError(UsageError):
         super().__init__(self.describe(str))
 
     def describe(self, find_name: Callable[[str], str]) -> str:
-        """Return the message. `find_name` returns an interface's name of a parameter."""
+        """Return the message. `find_name` maps a parameter's Python name to the interface's name for
+        it."""
 
         def fill(field: re.Match[str]) -> str:
             return self._values[field[1]] if field[1] in self._values else find_name(field[1])
@@ -122,7 +123,7 @@ class ApiError(SrvstatError):
 
 
 class InvalidRequestError(ApiError):
-    """The path, query, headers or body is invalid, or a server is given twice."""
+    """The request is invalid: its path, query, headers or body, or a server that is given twice."""
 
     code = "INVALID_REQUEST"
     http_status = 400

@@ -71,9 +71,9 @@ Sha256 = Annotated[str, AfterValidator(_check_sha256)]
 
 
 def parsed_by(parse: Callable[[object], object]) -> Any:
-    """Annotate a type with a function that parses its values.
+    """Return an annotation for a type whose values `parse` parses.
 
-    It raises ValueError with the problem, as `_check_sha256` does.
+    `parse` raises ValueError with the problem, as `_check_sha256` does.
     """
     return PlainValidator(parse)
 
@@ -112,9 +112,9 @@ def validate(
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         location, problem = first["loc"], _describe_problem(first, messages)
-    # Raised outside `except`, so that the ValidationError does not become the context. A
-    # ValidationError references the exceptions of our validators, and so all frames above, but
-    # hides these references from the garbage collector, which could never free a cycle through it.
+    # Raised outside `except`, so that the ValidationError does not become the context. It
+    # references our validators' exceptions, and thus all calling frames, but hides these references
+    # from the garbage collector. A reference cycle through it would therefore leak.
     raise InvalidValueError(location, problem)
 
 

@@ -22,8 +22,7 @@ CountOrNull = Annotated[int | None, WithJsonSchema({"type": ["number", "null"]})
 # Client generators fail on `"type": "null"` (docs/how-to/generate-a-client.md).
 AlwaysNull = Annotated[None, WithJsonSchema({"type": ["number", "null"], "const": None})]
 
-# For the published schema only. Values need no check, because `format_instant` writes them all
-# (D4).
+# Only for the published schema. `format_instant` writes all values, so they are not validated (D4).
 Instant = Annotated[
     str,
     Field(

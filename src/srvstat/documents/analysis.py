@@ -119,7 +119,7 @@ class _IdentityPart:
 
 
 class StepCell(NamedTuple):
-    """The observations of a step, the number of servers, and their aggregate.
+    """The aggregate of a step, with its numbers of observations and servers.
 
     - `players`: None if there are no observations.
     - `observed_share`: the share of the step's calendar length that observations cover.
@@ -140,11 +140,11 @@ class StepCell(NamedTuple):
 class ServerStatistics(FiguresPart, _IdentityPart):
     """The statistics of one server, and its comparison with another window.
 
-    - `cells`: the average of each step of the window, for tables; the weight is stored as the
-      number of observations.
+    - `cells`: the average of each step of the window, for tables. `observations` of a cell is the
+      weight of its average.
     - `window`: the server's own window, if it ends when the server was last observed.
-    - `share`: the average divided by the sum of all compared servers' averages, if servers are
-      ranked by it.
+    - `share`: the average divided by the sum of the averages of all compared servers. Omitted
+      unless servers are ranked by share.
     - `change`: the average minus the average of the other window, by default the preceding window
       of equal length. None if there is no such window, or if observations cover less than 80 % of
       either window.
@@ -168,10 +168,10 @@ class _Statistics(base.CountsDocument, RowDocument):
     """Statistics of servers in a window, and how to show them.
 
     - `time_zone`: the time zone of the query. Tables show times in it.
-    - `previous_window`: the window compared with, if its statistics were requested and all servers
-      have the same. If `versus` is `usual`, it contains the same hours of the four weeks, whose
-      observations count together.
-    - `versus`: the kind of that window.
+    - `previous_window`: the comparison window, if its statistics were requested and it is the same
+      for all servers. If `versus` is `usual`, it spans the four weeks; only the same hours of each
+      week count.
+    - `versus`: the kind of the comparison window.
     - `until_last_seen`: whether each server's window ends at its last observation.
     - `shows_occupancy`: whether tables show the occupancy.
     - `cell_step`: the name of the steps of `cells`.
@@ -267,8 +267,8 @@ class GrowthStepPart:
     - `is_partial`: whether observations cover less than 0.9 of the step's calendar length.
     - `observed_share`: the covered share of the step's calendar length.
     - `average_players`: None if there are no observations.
-    - `change`: the average minus that of the previous step; None if one of the two is partial or
-      has no observations.
+    - `change`: the average minus the average of the previous step. None if either step is partial
+      or has no observations.
     - `growth`: the last observation in the step minus the first.
     """
 
@@ -284,9 +284,11 @@ class GrowthStepPart:
 
 @dataclass(frozen=True, slots=True)
 class RemainingPart:
-    """The average of a local day, some days after another day, and its share of that day's average.
+    """The average of a local day, and its ratio to the average of the requested day.
 
-    Both are None if a day is observed for less than 80 %; `share` also if the first average is 0.
+    - `days`: the number of days after the requested day.
+    - `average_players`: None if observations cover less than 80 % of the day.
+    - `share`: None if either average is None or the requested day's average is 0.
     """
 
     days: int
@@ -303,9 +305,9 @@ class ServerGrowth(base.ServerPart):
       `stats`.
     - `growth`: the growth over the window.
     - `previous_growth`: the growth over the previous window.
-    - `players_per_week`: the trend: the median slope between all pairs of whole days (Theil and
-      Sen), whatever the step of the document. Each day counts with its average, at its midpoint.
-      None for fewer than three days.
+    - `players_per_week`: the trend, as the Theil-Sen slope: the median slope between the averages
+      of all pairs of whole days, at their midpoints. It does not depend on `step`. None for fewer
+      than three whole days.
     - `remaining`: the requested day, and the days 7, 30 and 90 days later.
     - `steps`: the growth in each step.
     """
@@ -392,8 +394,8 @@ class ServerPeakHours(base.ServerPart):
 
     - `busiest`, `quietest`: the cells with the greatest and the least average, the earliest of
       equal ones; None if no cell has an average.
-    - `restart_player_hours`: the player hours lost by a restart in the quietest hour: the average
-      of this hour. None for weekdays, and if the hours can't be compared.
+    - `restart_player_hours`: the player hours lost if the server is down for the quietest hour,
+      which is the average of this hour. None for weekdays, and if too few hours have an average.
     - `cells`: in the order of time, from Monday or 0:00.
     """
 
@@ -434,8 +436,8 @@ class PeakHours(base.CountsDocument, RowDocument):
 
 
 EventKind = Literal["gap", "zeros", "unusualDay", "stepChange", "belowUsual"]
-"""Kinds of events: no observation, no player, an unusual day, a level change, an unusual last
-hour.
+"""The kinds of events: no observations, no players, an unusual day, a level change, and a last hour
+below its usual level.
 """
 
 
@@ -536,9 +538,9 @@ class ServerTimeline(base.ServerPart):
     - `observed_shares`: the shares of the steps' calendar lengths that observations cover. An
       observation lasts until the next one, at most three polling intervals. A step with a share
       below 0.9 is partial.
-    - `gaps`: times between two observations, or between an edge of the window and an observation,
-      that are more than three polling intervals apart. The polling interval is the median interval
-      between successive observations. The time after `as_of` belongs to no gap.
+    - `gaps`: periods of more than three polling intervals between observations, or between an
+      observation and an edge of the window. The polling interval is the median interval between
+      successive observations. The time after `as_of` belongs to no gap.
     """
 
     sample_counts: tuple[int, ...]
@@ -628,8 +630,8 @@ class PairPart:
     It compares the averages of steps in which both servers are whole, after subtracting each
     server's mean for the hour of the week. Equal values share their average rank.
 
-    `correlation` is None, with a `reason`, if less than 80 % of a window is observed, for fewer
-    than 30 steps, and if one server never differs from its means.
+    `correlation` is None and `reason` is set if observations of either server cover less than 80 %
+    of the window, for fewer than 30 steps, and if a server always equals its means.
     """
 
     servers: tuple[str, str]
@@ -774,7 +776,7 @@ class StepTable:
 
 @dataclass(frozen=True, slots=True)
 class HistoryNotes:
-    """Notes on all tables of a history. `has_omitted`: whether one of them omits rows."""
+    """Notes on all tables of a history. `has_omitted`: whether any table omits rows."""
 
     has_omitted: bool
     hold: bool = False

@@ -99,9 +99,8 @@ class ServerName(NamedTuple):
 
 
 class GapPart(Part):
-    """An interval without observations: from an observation or an edge of the window to the next.
-
-    In a timeline, it consists of the whole steps in between, up to `as_of`.
+    """An interval without observations, between two observations or an observation and an edge of the
+    window.
     """
 
     from_: Instant
@@ -221,11 +220,10 @@ def _format_moment(at: int) -> str:
 
 
 def is_silent(last_observed_at: int | None, as_of: int, *, hold: bool = False) -> bool:
-    """Return whether a server has no observation in the last day of a snapshot.
+    """Return whether a server has no observation in the last 24 hours of a snapshot.
 
-    With held counts, the last count remains valid. For a silent server, the current count in its
-    record is at least as old as its last observation, and readers would mistake it for a current
-    count.
+    With `hold`, a server with any observation is not silent, because its last count remains valid.
+    Callers do not show the current count of a silent server, because it is outdated.
     """
     return last_observed_at is None or (as_of - last_observed_at > DAY_MS and not hold)
 

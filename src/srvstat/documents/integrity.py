@@ -95,12 +95,13 @@ class JitterRule(RulePart[JitterEvidence, JitterThreshold]):
 
 
 class MissingValuesEvidence(base.Part):
-    """The whole numbers between two counts that never occur, and how regular their spacing is.
+    """The numbers between two counts that never occur as a count, and how regularly they are spaced.
 
     - `from`, `to`: the counts at 5 and 95 percent.
     - `holes`: the number of holes; adjacent missing numbers are one hole.
-    - `spacing`: the most frequent distance between the starts of successive holes.
-    - `regular`: the share of the distances that are `spacing` or one more.
+    - `spacing`: the typical distance between the starts of successive holes: the number for which
+      most distances equal it or exceed it by 1.
+    - `regular`: the share of these distances.
 
     `spacing` and `regular` are None for fewer than two holes.
     """

@@ -307,7 +307,7 @@ _MARKDOWN_ESCAPES = str.maketrans({mark: f"\\{mark}" for mark in r"\`*_~[]<>&|$"
 
 
 class _Style(NamedTuple):
-    """How a format writes the head, a row (a template for `%`), texts, times and None."""
+    """How a text format writes the header, rows, texts, times and None. Rows are `%` templates."""
 
     build_head: Callable[[tuple[Column, ...]], str]
     build_template: Callable[[tuple[Column, ...]], str]

@@ -18,12 +18,12 @@ from srvstat.documents.rows import RowDocument, Rows, build_rows, derive_columns
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RowCounts:
-    """The numbers of rows in each outcome.
+    """The number of rows with each outcome.
 
     - `unit`: `cell` for wide tables, otherwise `row`.
     - `read`: all rows except empty ones; each was kept, repeated, conflicting, rejected or skipped.
     - `withheld`: the number of servers that are not public.
-    - `completed`: the number of servers whose records lacked a field, by field.
+    - `completed`: for each field, the number of servers whose records lacked it.
     """
 
     read: int
@@ -68,7 +68,8 @@ class BuildSummary(RowCounts):
 class UpdateSummary:
     """The result of an update: its rows, and the changes to the snapshot.
 
-    - `rows`: describes the new rows, but its servers, fallbacks and times describe the snapshot.
+    - `rows`: the counts of the new rows. Its `servers`, `fallbacks` and times are those of the
+      whole snapshot.
     - `added_ids`: id → hostname, for each added server.
     - `removed`: the number of removed servers.
     - `observations`: the number of all observations in the snapshot.
@@ -116,8 +117,8 @@ class DryRun(RowCounts):
       frequent first.
     - `dropped`: the reasons for dropped rows, the most frequent first.
     - `advice`: remedies, as sentences.
-    - `refusal`: why the build would be refused although it would keep rows, or None.
-    - `max_rejected`: the limit that would accept them, or None.
+    - `refusal`: why the build would be refused although rows would be kept, or None.
+    - `max_rejected`: a value of `--max-rejected` with which the build would succeed, or None.
     """
 
     rows: Sequence[UnderstoodRow]
@@ -354,10 +355,11 @@ class SnapshotInfo(SnapshotDocument):
     - `first_observed_at`, `last_observed_at`: None if there are no observations.
     - `games`: the number of servers by game.
     - `fallbacks`: the number of servers whose current count was filled in.
-    - `completed`: the number of servers by field that their records lacked.
+    - `completed`: for each field, the number of servers whose records lacked it.
     - `reading`: the reading options of the sources, by name.
-    - `case`: for a bundle of a recording: the verdict, the command that gives it, and as
-      `explanation` a command that explains the response without the recording; otherwise None.
+    - `case`: for the bundle of a recording, an object with `verdict`, `command` (reproduces the
+      verdict) and `explanation` (a command that explains the response without the recording).
+      Otherwise None.
     - `shards`: None for a snapshot in one file.
     - `matched`, `identifiers`: the number of servers that match the filter, and all or the first of
       them. The other fields do not depend on the filter.

@@ -290,7 +290,8 @@ class Difference(base.Part):
     - `class`: `value`; `text` if both are the same JSON value as different text; `current` for a
       current player count, which depends on the time of the capture; or `notComparable` for a
       record field that the snapshot has from another time, or redacted.
-    - `absent_in`: the side without the value, whose field is then None.
+    - `absent_in`: `recorded` or `recomputed` if only the other side has the value. The field of
+      this name is then None.
     """
 
     pointer: str
@@ -322,10 +323,10 @@ class Interval(base.Part):
 
 
 def find_nearest(intervals: Sequence[Interval], at: int) -> tuple[Interval, int]:
-    """Return the interval nearest to an instant, and how long before the instant it ended.
+    """Return the interval nearest to an instant, and the distance in milliseconds.
 
-    The distance is in milliseconds: 0 if the instant is in the interval, and negative if it is
-    before.
+    The distance is positive if the interval ended before the instant, 0 if it contains the instant,
+    and negative if it begins after the instant.
     """
 
     def measure(interval: Interval) -> int:
@@ -350,16 +351,18 @@ class ReplayedExchange(base.Part):
     - `path`: as sent, with its query. For an unrelated request, only the path, after the host if
       that was recorded.
     - `requested_at`, `answered_at`: by the client's and by the service's clock.
-    - `clock`: the clock of `as_of`, or None if it is from neither.
-    - `as_of`, `request`, `answer`: None for a request without a recomputed response; `request` also
-      for an invalid request.
+    - `clock`: whose clock `as_of` comes from, or None if it comes from neither the client nor the
+      service.
+    - `as_of`, `request`, `answer`: None if no response was recomputed. `request` is also None for
+      an invalid request.
     - `reason`: why the exchange can't be read, reproduced or compared, or why the response is an
       error.
-    - `searched`, `true_during`, `servers`: the times searched, and those at which the whole
-      response and each server's result were correct. None unless a search was made, as for each
-      comparison that differs.
-    - `searched_around`: the time before which the search began: that of the request, or the end of
-      the snapshot. None if the recording has no time.
+    - `searched`: the interval that was searched, or None if there was no search. Comparisons that
+      differ are searched.
+    - `true_during`, `servers`: the times at which the whole response, and each server's result, was
+      correct.
+    - `searched_around`: the reference time of the search: the recorded as-of time, the time of the
+      request or, failing both, the end of the snapshot. None if the recording has no time.
     - `explanation`: None unless requested.
     """
 

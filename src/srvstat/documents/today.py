@@ -31,7 +31,8 @@ class TotalPart(Part):
 
 @dataclass(frozen=True, slots=True)
 class ChangedServer:
-    """A server whose average of the last 7 days differs from that of the 7 days before."""
+    """A server whose average over the last 7 days differs from its average over the 7 days before.
+    """
 
     server_id: str
     average_players: float

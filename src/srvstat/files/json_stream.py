@@ -42,7 +42,7 @@ class NotJsonError(ValueError):
 
 
 class CutOffError(ValueError):
-    """The text is the beginning of JSON."""
+    """The JSON text is truncated."""
 
 
 class MissingArrayError(ValueError):

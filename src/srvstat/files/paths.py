@@ -16,7 +16,7 @@ def convert_errors(
     name_class: type[SrvstatError] | None = None,
     remedy: str | None = None,
 ) -> Iterator[None]:
-    """Raise an error of `error_class` for an OSError in the block.
+    """Convert an OSError in the block to `error_class`.
 
     - `title`: the file's name for the message; the system's reason follows.
     - `name_class`: the error for a name that no file can have. Default: `error_class`.

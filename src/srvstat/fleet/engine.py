@@ -392,7 +392,7 @@ class Engine:
 def _can_be_named(path: str) -> bool:
     """Return whether DuckDB can open exactly the file with this path.
 
-    DuckDB treats paths as patterns, so it may be unable to name a file.
+    DuckDB treats paths as glob patterns, and its escapes do not cover every file name.
     """
     is_pattern = path.translate(_GLOB_CHARACTERS) != path
     return is_utf8(path) and not (is_pattern and "\\" in path)  # patterns can't contain backslashes

@@ -164,7 +164,7 @@ def do_jobs(
     jobs: dict[Future[_Result], _Item] = {}
     children: set[Any] = set()
     silent = (
-        0.0  # not a clock: while a machine is suspended or a terminal stopped, no process reports
+        0.0  # summed instead of measured with a clock, which would include time while the machine is suspended or the job stopped
     )
     try:
         with _open_pool(processes) as (pool, reports):
@@ -210,7 +210,8 @@ def _open_pool(processes: int) -> Iterator[tuple[ProcessPoolExecutor, Connection
         reports, writing = context.Pipe(duplex=False)
         pool = ProcessPoolExecutor(processes, context, _prepare_process, (writing,))
     queue: Any = pool._call_queue  # type: ignore[attr-defined] # noqa: SLF001 - see below
-    # The pool's own thread would fail with a traceback, and leave the jobs waiting.
+    # Start this thread here. If the pool's own thread failed to start it, the jobs would wait
+    # forever.
     queue._start_thread()  # noqa: SLF001
     try:
         yield pool, reports

@@ -167,10 +167,11 @@ def read_rows(source: Source, number: int, intake: Intake) -> Iterator[pa.Record
 def judge_rows(
     source: Source, columns: NativeColumns, stored: Iterable[pa.RecordBatch], intake: Intake
 ) -> None:
-    """Record why stored rows are not observations. The rows of their sources are already counted.
+    """Record why stored rows are not observations.
 
-    - `stored`: batches with identifiers, times, players and positions.
-    - `source`: any source with the same columns as the sources of the rows.
+    - `source`: any source with the columns of the rows.
+    - `stored`: batches with identifiers, times, players and positions. Their rows are already
+      counted.
     """
     names = [columns.id, columns.at, columns.players]
     for batch in stored:

@@ -163,7 +163,7 @@ def _describe_cells(cells: Cells, query: analysis.HistoryQuery, edges: Sequence[
     whole = figures.list_whole(cells)
     if not whole:
         return "no whole step"
-    # As short as the scale's averages.
+    # Format averages with as few digits as the labels of the scale.
     aggregate = "median" if query.aggregate == "mean" else query.aggregate
     lowest, highest, last = (
         figures.format_aggregate(one, aggregate) for one in (min(whole), max(whole), whole[-1])

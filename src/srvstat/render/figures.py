@@ -221,10 +221,10 @@ class TrendLine(NamedTuple):
 
 
 def find_trend_line(server: analysis.ServerGrowth) -> TrendLine | None:
-    """Return the trend line that has half of the whole steps above it.
+    """Return the trend line, placed so that half of the whole steps are above it.
 
-    It runs from the middle of the first whole step to the middle of the last one. Returns None if
-    there is no trend, or if less than 80 % of the window was observed.
+    It extends from the middle of the first whole step to the middle of the last. Returns None
+    without a trend, or if less than 80 % of the window was observed.
     """
     points = [
         ((step.from_ + step.to) / 2, step.average_players)
@@ -340,7 +340,8 @@ def find_highest(cells: Sequence[analysis.StepCell]) -> float | None:
 
 
 def find_level(average: float, lowest: float, highest: float, count: int) -> int:
-    """Return which of `count` equal parts of a scale contains an average, from 0."""
+    """Return the number, from 0, of the part that contains an average if a scale is divided into
+    `count` equal parts."""
     if lowest == highest:
         return count // 2
     return min(int((average - lowest) / (highest - lowest) * count), count - 1)

@@ -365,11 +365,14 @@ _BESIDE_MARK = 4
 def draw_mark_labels(
     picture: Element, marks: Sequence[tuple[float, str]], place: Place, rows: int
 ) -> None:
-    """Draw the labels of marks, given from left to right, in rows from the top downwards.
+    """Draw the labels of marks in rows, from the top down.
 
-    `place` is the top of the rows and the right end of the picture. A label is on the right of its
-    mark, or on the left if it does not fit there. It uses the highest row in which no label of this
-    or a lower row covers it or its mark. A label that fits in no row is omitted.
+    - `marks`: the position and label of each mark, from left to right.
+    - `place`: the right edge of the picture and the top of the rows.
+
+    A label is to the right of its mark, or to the left if there is no room. It is in the highest
+    row in which neither the label nor the line of its mark meets an earlier label, and is omitted
+    if there is no such row.
     """
     top, right = place
     ends = [0.0] * rows
@@ -463,7 +466,8 @@ def draw_key(picture: Element, number: int, name: str, at: Place, width: float) 
 
 
 def spread_keys(wanted: Sequence[float], box: Box) -> list[float]:
-    """Return the wanted heights of keys, adjusted so that none overlap or leave the box."""
+    """Return the vertical positions of keys, moved from the wanted positions so that no keys overlap
+    or leave the box."""
     order = sorted(range(len(wanted)), key=wanted.__getitem__)
     placed = list(wanted)
     floor = box.top

@@ -151,7 +151,7 @@ def format_span_length(milliseconds: int) -> str:
     """Format a duration in its two largest units, rounded: `12 days 4 hours`."""
     at = next((at for at, (_, length) in enumerate(_UNITS) if milliseconds >= length), -1)
     smallest = _UNITS[at:][:2][-1][1]
-    # Half a unit is rounded up, which can carry into the larger unit and beyond.
+    # Rounding up half a unit can carry into larger units.
     return format_exact_duration((milliseconds + smallest // 2) // smallest * smallest)
 
 

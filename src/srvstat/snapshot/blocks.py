@@ -19,7 +19,7 @@ from srvstat.snapshot import rows
 
 _STEPS = np.arange(rows.BLOCK_SIZE) // rows.MARK_STEP
 _FEW = 16
-"""The number of times sampled to find that their GCD is 1."""
+"""The number of times whose GCD is computed first. If it is 1, the GCD of all times is 1 too."""
 
 
 class Observations(NamedTuple):

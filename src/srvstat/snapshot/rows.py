@@ -50,8 +50,8 @@ Value = int | str | bytes | None
 BLOCK_SIZE = 2048
 """The number of observations in each block except a server's last, regardless of their times.
 
-A server polled each minute and a server polled each hour then have equal overhead, and later
-observations never change an earlier block. Larger blocks take longer to hash than they save.
+The overhead per observation is thus independent of the polling interval, and new observations only
+change the last block. Larger blocks would cost more time for hashing than they save elsewhere.
 """
 
 BLOCKS_PER_SERVER = 10**9
@@ -245,7 +245,7 @@ def unpack(packed: bytes, width: int) -> Sequence[int]:
 
 
 def pack_sum(total: int) -> bytes:
-    """Return a sum, which may exceed SQLite's integers, in the fewest little-endian bytes."""
+    """Pack a sum into as few little-endian bytes as possible. It may exceed SQLite's integers."""
     return total.to_bytes((total.bit_length() + 7) // 8, "little")
 
 
@@ -289,7 +289,7 @@ _BLOCK_HEAD = 10
 
 
 def _list_digested(table: str, row: Sequence[Any]) -> Sequence[Any]:
-    """Return the values that a row's digest covers: all except the server's number.
+    """Return the values that the digest of a row covers.
 
     If it covered the number, an update that adds a server would change other servers' rows. A wrong
     number can't mislead, because the row at that number has another digest.
@@ -371,7 +371,8 @@ _Pick = Callable[[Sequence[Any]], tuple[Any, ...]]
 
 
 class _RowForm(NamedTuple):
-    """The head of a row's hashed bytes, and the functions that build the rest."""
+    """How to hash rows with given column types: the first bytes, and the functions that select and
+    pack the values."""
 
     head: bytes
     pack: Callable[..., bytes]

@@ -164,7 +164,7 @@ def _find_first_line(source: Source, expected: str) -> tuple[TextBlock, Iterator
 
     Raises SourceError if all lines are empty, and as `Source.read_blocks` does.
     """
-    # A truncated CSV row may look complete.
+    # Warn about a missing final newline, because a truncated row may look complete.
     blocks = source.read_blocks(warn_if_unended=True)
     for block in blocks:
         # Old spreadsheets end lines with CR only, so the text is a single line.

@@ -1,10 +1,10 @@
 """Turn decoded JSON of any structure into rows of text.
 
 An object becomes a row whose columns are the paths of its scalars, such as `stats.online.now`. The
-columns of an array of scalars are numbered from 1. An array, or an object used as a map, has a row
-for each value; the surrounding scalars become columns, and so does the map's key, as `key` or
-`time`. If an object contains several such tables, the one with the wanted columns is read, or else
-the one that looks most like times and counts.
+columns of an array of scalars are numbered from 1. An array, or an object used as a map, becomes a
+table with a row for each value. The surrounding scalars become additional columns; a map's keys
+become the column `key` or `time`. If an object contains several tables, the table with the wanted
+columns is read or, for a sample, the table that looks most like times and counts.
 """
 
 import re
@@ -206,10 +206,10 @@ def _add_object(found: _Flat, value: Mapping[str, Any], path: str, mapping: Colu
 
 
 def _list_map(value: Mapping[str, Any], least: int = 1) -> Sequence[Any] | None:
-    """Return a map's members as objects with their key, or None if the object is not a map.
+    """Return the members of a map as objects that include their key, or None if the object is not a
+    map.
 
-    A map's members all have the same form, or its keys are times; `least` is the minimum number of
-    members.
+    In a map, all keys are times, or there are at least `least` members of the same form.
     """
     values = [*value.values()]
     if not values:
@@ -300,8 +300,8 @@ def _list_times(start: str, step: str, count: int) -> list[str]:
         if is_time(start) and start.isdigit() and len(start) != len("YYYYMMDD"):
             return [str(int(start) + number * at) for at in range(count)]
         first = datetime.fromisoformat(start)
-        # The step must be in seconds: a whole number of seconds in milliseconds never divides
-        # 86,400.
+        # The step must be in seconds. Whole seconds given in milliseconds are rejected, because no
+        # multiple of 1,000 divides 86,400.
         if first.tzinfo is not None and number and DAY_MS // 1000 % number == 0:
             return [str(first + timedelta(seconds=number * at)) for at in range(count)]
     raise FlattenError(
@@ -379,7 +379,7 @@ def _choose_parts(
 
 
 def _look(rows: Sequence[Row]) -> tuple[bool, bool]:
-    """Return whether the rows have a time and a second number."""
+    """Return whether any value is a time, and whether any value is a number that is not a time."""
     values = [value for row in rows for value in row.values()]
     times = [value for value in values if is_time(value)]
     return bool(times), any(is_number(value) and not is_time(value) for value in values)

@@ -107,7 +107,8 @@ def read_values(source: Source, convert_number: Callable[[str], Any] | None = st
 
 
 def read_first_values(source: Source) -> tuple[list[Any], bool]:
-    """Return the documents of a source, or the beginning if it is long, and whether that is all.
+    """Return the documents of a source, and whether they are complete. If the source is long, return
+    only its beginning.
 
     Raises SourceError as `read_values` does.
     """
@@ -134,7 +135,8 @@ def _read_lines(source: Source, block: TextBlock, regular: "_Regular", rows: "_R
 def _expand_lines(
     rows: "_Rows", values: Sequence[tuple[int, str, Any]], rejects: list[Reject]
 ) -> list[tuple[int, flatten.Row]]:
-    """Return the rows of the lines' values, each with its line's index, and add rejects."""
+    """Return the rows of all values, each with the index of its line. Add lines that have no rows to
+    `rejects`."""
     with suppress(FlattenError):
         return rows.expand([value for *_, value in values])
     found: list[tuple[int, flatten.Row]] = []
@@ -367,7 +369,7 @@ _LONGEST_START = 200
 
 
 class _Document:
-    """Reads a document; an array in parts."""
+    """Reads a JSON document. Reads an array in parts, to limit the memory used."""
 
     def __init__(self, source: Source, convert_number: Callable[[str], Any] | None = str) -> None:
         self._source = source

@@ -93,7 +93,7 @@ _KANA = re.compile("[\u3040-\u30ff]")
 _MOST_CELLS, _OTHER_CELLS = 150_000, 4_000
 _MOST_FILES, _MOST_HEADS, _MOST_TIMES, _MOST_VALUES = 16, 8, 200, 2_000
 _FEW = 3
-"""With fewer rows than this, a constant column is no evidence."""
+"""The minimum number of rows for a column to count as constant."""
 _SOME, _HALF, _MOST, _ALMOST_ALL = 0.3, 0.5, 0.6, 0.99
 """The minimum shares of values that must match a form or differ."""
 _UNKNOWN, _MOST_NAMES = 1000, 5
@@ -267,7 +267,7 @@ class _Column:
 
     @property
     def may_be_other(self) -> bool:
-        """Whether a numeric column of a wide file may not be a server."""
+        """Whether a numeric column of a wide file is possibly not a server."""
         return self.is_metric or self.is_fixed or 0 < self.measure(_is_number) < 1
 
     @cached_property

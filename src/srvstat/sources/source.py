@@ -56,7 +56,7 @@ class Source:
     - `kind`: the name of its kind in the registry.
     - `mapping`: the meaning of its columns.
     - `query`: an SQL query that returns those columns.
-    - `folder`: the folder in which the file was found, if the user named a folder.
+    - `folder`: the folder that the user named and that contains the file, or None.
     - `accepts_any_id`: whether identifiers may have a form that the contract does not allow. The
       build checks them.
     - `on_bytes`: called after each read with the number of stored bytes.
@@ -74,9 +74,11 @@ class Source:
 
     @classmethod
     def from_name(cls, name: str, default: str | None, mapping: ColumnMapping = STRICT) -> Self:
-        """Return the source with a name: of the default kind if given, or else as its content says.
+        """Return the source with this name.
 
-        The extension decides for files that are unreadable or not regular.
+        `default`: the kind of standard input and of files with an unknown extension. Without it,
+        the content of a regular file determines its kind, and the extension determines the kind of
+        any other file.
 
         Raises UsageError if the kind can't be determined. Raises SourceError if the content has no
         readable kind. Raises MissingLibraryError if a required library is not installed.
@@ -162,13 +164,15 @@ class Source:
             raise SourceError(f"{self.title}: not a regular file; name a file")
 
     def report_rows(self, done: int, more: int, total: int) -> None:
-        """Report the share of the stored bytes that the `more` rows after `done` rows take."""
+        """Report progress in bytes: the estimated size of `more` rows that were read after `done`
+        rows."""
         if self.on_bytes and total > 0:
             size = self.get_size() or 0
             self.on_bytes(size * (done + more) // total - size * done // total)
 
     def format_place(self, place: int) -> str:
-        """Return a place for messages: a line of text, or a row of any other source."""
+        """Format a place for messages: the source with a line number, or with a row number if it is
+        not text."""
         return f"{self.title}, {'line' if self.kind in registry.TEXT_KINDS else 'row'} {place}"
 
     def build_error(self, place: int, reason: str) -> SourceError:

@@ -88,7 +88,7 @@ def _open_database(source: Source) -> Iterator[sqlite3.Connection]:
 
 
 def _is_idle_log(source: Source) -> bool:
-    """Check the beginning of a file, and return whether it is in WAL mode without a log.
+    """Check that a file is a SQLite database. Return whether it is in WAL mode and has no log file.
 
     Raises SourceError if the file can't be read or is not a SQLite database.
     """
@@ -189,7 +189,8 @@ def _classify(value: Any) -> str | None:
 def _find_names(
     connection: sqlite3.Connection, table: str, columns: Sequence[str], tables: Sequence[str]
 ) -> dict[str, str]:
-    """Return name columns of other tables that columns such as `server_id` refer to."""
+    """Return SQL expressions, by name, that look up the server names to which columns such as
+    `server_id` refer."""
     keys = {
         column: other
         for column in columns

@@ -454,7 +454,8 @@ def convert_local_time(at: int, zone: str) -> int:
 
 
 def _find_offsets(at: int, zone: str) -> tuple[int, int]:
-    """Return a local time's offsets in milliseconds as the first and as the second of two times."""
+    """Return the UTC offsets of a local time in milliseconds, for its first and its second occurrence.
+    """
     local = (_EPOCH + timedelta(milliseconds=at)).replace(tzinfo=ZoneInfo(zone.partition(":")[0]))
     first, second = (local.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
     return first // timedelta(milliseconds=1), second // timedelta(milliseconds=1)

@@ -17,7 +17,8 @@ from srvstat.support.commands import VARIABLE
 from srvstat.support.recordings import Unreadable, UnreadableError
 
 _MAX_COST = 1 << 28
-"""The budget for resolving variables, in characters. Variables may refer to each other often."""
+"""The maximum number of characters to search for the values of variables, which may refer to each
+other."""
 # A line that continues a call has keyword arguments, which are written without spaces.
 _LINE = r"(?:(?<![(,]\n)^|^(?=[^\n=]{0,99}[ \t]=))[ \t]*+"
 _DECLARED = r"(?:export[ \t]+)?(?:(?:const|let|var)[ \t]+)?"

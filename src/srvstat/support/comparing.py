@@ -27,12 +27,11 @@ _INTEGER = re.compile(r"-?[0-9]+")
 def compare_bodies(
     recorded: bytes, recomputed: bytes, tolerance: Decimal = EXACT
 ) -> list[Difference]:
-    """Return the differences between the bodies of two responses. Ours must be valid JSON.
+    """Return the differences between the bodies of two responses. `recomputed` must be valid JSON.
 
-    A recorded body that is not JSON differs as a whole. If only white space, escapes or the order
-    of keys differ, the result is one difference of class `text`, with the pointer of the whole
-    body. Values are complete, so that keys can be found in them; `shorten_difference` shortens
-    them.
+    If the recorded body is not JSON, the result is one difference of the whole body. If only white
+    space, escapes or the order of keys differ, the result is one difference of class `text`. Values
+    are not shortened, so that API keys can be found in them; see `shorten_difference`.
     """
     if recorded == recomputed:
         return []

@@ -333,7 +333,7 @@ def parse_date(text: str) -> int | None:
 
 
 def _encode_header(header: documents.HarHeader) -> tuple[bytes, bytes]:
-    # Over-long headers stay over-long after truncation.
+    # Truncate very long headers. They still exceed the limit.
     is_cut = json_stream.TOO_LONG in (header.name + header.value)
     value = b"." * (http.MAX_HEAD_BYTES + 1) if is_cut else header.value.encode()
     return header.name.encode(), value

@@ -26,7 +26,7 @@ from srvstat.support import comparing
 from srvstat.support.recordings import Exchange, RecordedResponse, Unreadable, drop_filler
 
 AtRule = Literal["recorded", "snapshot", "search"]
-"""How to choose the time of a response; also the values of `--at` besides times."""
+"""The rules for choosing the as-of time of a response. `--at` accepts these and times."""
 
 _REFUSALS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 
@@ -87,9 +87,10 @@ class ReplaySettings(NamedTuple):
     """How to recompute responses, and how to compare them.
 
     - `at`: a rule, or a time in Unix milliseconds for all exchanges.
-    - `within`: a search begins this many milliseconds before the request. It ends an hour after the
-      request, because clocks differ, or at the end of the snapshot. If it would begin after the end
-      of the snapshot, it ends at the recorded as_of or at the end of the snapshot instead.
+    - `within`: how far before the request a search begins, in milliseconds. It ends an hour after
+      the request, because clocks can differ, but not after the end of the snapshot. For a request
+      long after the end of the snapshot, the recorded as_of or the end of the snapshot replaces the
+      time of the request.
     - `plan`: overrides the caller's plan.
     - `access`: without `plan`, gives the plan of the caller's key. Without both, everything is
       allowed.
@@ -220,8 +221,8 @@ class _Replayer:
             findings |= self._search(response, answered, differences, at, until)
             times = findings["true_during"] if is_search else ()
             if not findings["true_during"] and (is_search or not exchange.list_times()):
-                # If another server's result was right at some time, then only wrong numbers differ
-                # at that time.
+                # Choose a time at which at least one server's result was correct, so that only the
+                # wrong numbers differ.
                 times = next(
                     (one.true_during for one in findings["servers"] if one.true_during), ()
                 )
@@ -324,7 +325,8 @@ class _Replayer:
         found = comparing.compare_bodies(recorded, answered.body, tolerance)
         if not isinstance(answered.request, ServerReference):
             return found
-        # A record from another time has another `updatedAt`. Only its identifiers never change.
+        # If `updatedAt` differs, the record is from another time, and only its identifiers are
+        # comparable.
         is_now = self.settings.at == "snapshot" or self.snapshot.as_of in exchange.list_times()
         is_other = not is_now and any(each.pointer == _UPDATED_AT for each in found)
         return [
@@ -390,7 +392,8 @@ class _Replayer:
 
 
 def _move(at: int, interval: documents.Interval) -> int:
-    """Return the instant in an interval nearest to a time, rounded to a whole second."""
+    """Return the instant in an interval nearest to a time. If the interval ends before the time, its
+    end is rounded down to a whole second, if that is still in the interval."""
     if at > interval.to:
         at = interval.to // 1_000 * 1_000  # so that people can type it
     return max(at, interval.from_)
@@ -417,7 +420,7 @@ def _can_be_dated(answered: RecomputedAnswer, differences: Sequence[documents.Di
 
 
 def _is_of_record(difference: documents.Difference) -> bool:
-    """Return whether two values differ that a server's record can both have had."""
+    """Return whether a difference can come from two versions of a server's record."""
     kinds = {type(difference.recorded), type(difference.recomputed)} - {NoneType}
     is_value = difference.class_ == "value" and difference.absent_in is None and len(kinds) == 1
     return is_value and bool(_RECORD_FIELD.fullmatch(difference.pointer))

@@ -231,7 +231,7 @@ class _SlidingWindow:
 
 
 _MEMBERS = ("sampleCount", "averagePlayers", "medianPlayers", "peakPlayers", "lowestPlayers")
-"""The members of a result that are the first FIGURES. The last FIGURES are in its growth."""
+"""The JSON names of the first five FIGURES. The other FIGURES are members of `growth`."""
 
 
 def _read_figures(recorded: Result, tolerance: Decimal) -> list[documents.Figure]:

@@ -439,9 +439,10 @@ _PADDING = (0, 1, 0, 0)
 
 
 def _create_clock(zone: ZoneInfo, instants: Iterable[int]) -> Callable[[int], str]:
-    """Return a function that formats instants, all with the precision that one of them needs.
+    """Return a function that formats all instants with the same precision, as fine as any of them
+    needs.
 
-    If the instants have different UTC offsets, local times may repeat, so all show their offset.
+    If their UTC offsets differ, the function adds the offset, because local times can repeat.
     """
     found = list(instants)
     offsets = {_convert_instant(at, zone).utcoffset() for at in found}

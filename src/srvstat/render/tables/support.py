@@ -23,7 +23,8 @@ from srvstat.render.text import NOTHING, UTC, format_count, format_id, format_ti
 
 _APART = {"current": "current counts", "notComparable": "what can't be compared"}
 _MAX_EXCHANGES = 50
-"""With more exchanges, all matching exchanges share a line."""
+"""The maximum number of exchanges with a line each. With more, all matching exchanges share a line.
+"""
 _MAX_ROWS = 40
 """Enough for all values of a comparison of five servers."""
 _MAX_VALUE_WIDTH = 40
@@ -158,7 +159,8 @@ def _format_minute(at: int) -> str:
 
 
 def _describe_clock(exchange: support.ReplayedExchange) -> str:
-    """Return which clock determines a response's as-of time, unless clocks agree."""
+    """Describe which clock determined the as-of time of a response, and by how much the clocks differ.
+    """
     if exchange.clock != "service" or exchange.answered_at is None:
         agrees = " and the Date of the response" if exchange.answered_at is not None else ""
         return "" if exchange.clock is None else f" by the clock of the client{agrees}"
@@ -652,7 +654,7 @@ def _list_distance_rows(server: support.ServerExplanation, *, hold: bool) -> Ite
     if server.usual_interval_seconds is None:
         yield "interval", NOTHING, "it takes two observations"
         return
-    # An interval with half a millisecond has no exact length in milliseconds.
+    # The polling interval may have half a millisecond, which the formatter can't show.
     milliseconds, half = divmod(round(2000 * server.usual_interval_seconds), 2)
     exact = text.format_exact_duration(milliseconds)
     length = f"{wire.format_number(server.usual_interval_seconds)} seconds" if half else exact

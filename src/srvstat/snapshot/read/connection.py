@@ -58,8 +58,8 @@ microseconds.
 class SnapshotConnection:
     """A read-only connection to a snapshot file whose tables are exactly ours.
 
-    It has no authorizer, because SQLite calls an authorizer before a statement and would swallow
-    the exception of a signal handler in it, which would look like damage.
+    It has no authorizer: if a signal handler raised an exception in one, SQLite would replace it by
+    an error that looks like damage.
 
     `open_connection` opens one. Every method raises SnapshotError if the file is damaged.
     """

@@ -34,7 +34,8 @@ def iter_observations(
 
 
 def _iter_blocks(snapshot: Snapshot, server: ServerRow, window: Window) -> Iterator[Observations]:
-    """Yield the blocks that contain a server's observations in a window, with some around it."""
+    """Yield the blocks with a server's observations in a window. They can include observations outside
+    the window."""
     file = snapshot.get_file(server)
     with file.convert_decode_errors(f"the observations of {server.title}"):
         wanted = window.locate(read_block_ends(server))
@@ -201,9 +202,9 @@ class WindowFigures:
     def has_uneven_intervals(self) -> bool:
         """Whether gaps or irregular polling change the mean by more than 1 percent.
 
-        Compares the time-weighted mean with the plain mean and with the mean for regular polling.
-        Even with regular polling, the end of the window can shorten the last of at least two
-        observations, which alone can change the mean considerably.
+        The time-weighted mean must differ both from the plain mean and from the weighted mean for
+        regular polling. The latter excludes the effect of the window's end, which shortens the last
+        observation even with regular polling.
         """
         count, total, regular = self.count, self.total, int(2 * (self.usual_interval or 0))
         last, last_players = min(int(self.durations[-1]), regular), self.last or 0
@@ -321,7 +322,7 @@ def compute_figures(snapshot: Snapshot, server: ServerRow, window: Window) -> Wi
     with snapshot.convert_decode_errors(server.title):
         ends = read_block_ends(server)
     block = bisect_right(ends, window.start)
-    # The previous block ends with the count that is held into the window, or with an earlier count.
+    # Start with the last count of the previous block, because it may be held into the window.
     early = Window(ends[block - 1] - 1 if block else BEFORE_ALL, window.end)
     instants, players = read_observations(snapshot, server, early)
     inside, until = window.locate(instants), min(window.end, snapshot.as_of)

@@ -121,7 +121,7 @@ class _Span(NamedTuple):
         return inner, max(inner, peaks[first], peaks[last])
 
     def find_wide_peak(self) -> int:
-        """Return the maximum player count across blocks when it exceeds the counted range."""
+        """Return the exact peak, for peaks beyond the counted range."""
         start, end = self.start, self.end
         of_end = end.players[: end.position] if end else ()
         return max((self.find_peaks()[0], *start.players[start.position :], *of_end))
@@ -190,11 +190,11 @@ def _compute_statistics(file: SnapshotFile, span: _Span, window: Window) -> stat
 
 
 _Counts = tuple[Sequence[int], Sequence[int], Sequence[int], int]
-"""The number of observations up to a time with at most `v` players, for `v` below COUNTED.
+"""Describes how many observations up to a time have at most `v` players, for `v` below COUNTED.
 
-The tuple is `(before, mark, rest, sign)`, and the number is `before[v] + mark[v] + sign * sum(p <=
-v for p in rest)`. Beyond their ends, `before` and `mark` continue with their last number. Only
-`rest` can be empty.
+For a tuple `(before, mark, rest, sign)`, the number is `before[v] + mark[v] + sign * sum(p <= v for
+p in rest)`. For `v` beyond the end of `before` or `mark`, use its last number. Only `rest` can be
+empty.
 """
 
 

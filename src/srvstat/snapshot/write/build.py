@@ -124,7 +124,8 @@ def read_rows(
         intake.read()
     except SourceError:
         if intake.inputs.strict:
-            # Storing finds conflicts. A conflict in an earlier row is the first error.
+            # Store the rows first: this finds conflicts, and a conflict may precede the malformed
+            # row.
             store_rows()
             _refuse_first_reject(intake)
         raise
@@ -326,11 +327,11 @@ def open_draft(output: str, draft: str) -> Iterator[sqlite3.Connection]:
 def check_draft(
     output: str, draft: str, row: rows.FileRow, first_blocks: Mapping[str, int] | None = None
 ) -> None:
-    """Read back a draft before it becomes the output, which readers might use immediately.
+    """Read back a draft, because readers can use the output as soon as it is renamed.
 
     - `row`: the expected row of the file.
-    - `first_blocks`: for an update, server id → the number of the first block written. The output
-      is still the file before the update.
+    - `first_blocks`: for an update, server id → the number of the first block written. `output`
+      must still be the old file.
 
     Checks digests, but does not derive data again, because that could reveal only bugs in srvstat.
 

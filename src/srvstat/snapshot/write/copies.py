@@ -43,8 +43,8 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
     """Write a bundle of some servers of a snapshot, and return a summary.
 
     - `servers`: the servers to include; repeats are ignored.
-    - `range`: the bundle has all observations that windows of this range, or a shorter one, need if
-      they end at the parent's as_of. It starts with a UTC day. The parent must cover the range.
+    - `range`: the longest range that the bundle supports for windows that end at the parent's
+      as_of. The bundle starts at midnight UTC. The parent must cover the range.
     - `starts_at`: if given, the bundle starts with the UTC day of this time instead.
     - `case`: stored with the options of the sources.
     - `redact`: replaces names, descriptions and links, and drops the source names.

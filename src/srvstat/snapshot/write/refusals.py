@@ -149,7 +149,8 @@ def find_refusal(intake: Intake) -> Excess | None:
     title, rejected = intake.inputs.observations[worst].title, rejects.malformed_of[worst]
     others = f" (and too many of {len(lost) - 1:,} more)" if len(lost) > 1 else ""
     reasons = describe_reasons(rejects.list_reasons(worst), rejected="")
-    # The greatest share of a source is at least the share of all rows.
+    # A given limit applies to all sources together, whose share is at most the greatest share of a
+    # source.
     admitted = f"{_round_up(shares[worst])}%"
     return Excess(
         f"{title}: {rejected:,} of {intake.rows_of[worst]:,} rows rejected{others}: {reasons};"

@@ -52,10 +52,10 @@ def _check_base(old: SnapshotFile, as_of: int | None) -> None:
 
 
 def _read_base(old: SnapshotFile, inputs: Inputs) -> tuple[dict[str, ServerRow], Roster]:
-    """Return a snapshot's server rows by id, and a roster of these and of new servers.
+    """Return a snapshot's server rows by id, and a roster of the existing and new servers.
 
-    A record of the source replaces the stored record; if it has no sourceId, it keeps the stored
-    ones. `inputs.game` replaces missing games.
+    A new record replaces the stored record of its server. If the new record has no sourceId, the
+    stored sourceIds are kept. `inputs.game` replaces missing games.
 
     Raises SnapshotError if the snapshot is damaged, SourceError for an invalid record, and
     MissingLibraryError if a format's library is missing.
