@@ -29,6 +29,7 @@ The errors that srvstat defines derive from SrvstatError; `reason` explains the 
     ApiError                               an error response of the API
     SnapshotError                          an unusable snapshot file
     UsageError (a ValueError)              an invalid value
+    SourceError, OutputError               unreadable or refused data, an unwritable file
 
 `srvstat.testing` has pytest fixtures that run the service. `srvstat.fleet.spark` computes the same
 statistics with Spark.
@@ -46,8 +47,10 @@ if TYPE_CHECKING:
     from srvstat.contract.errors import (
         ApiError,
         InvalidRequestError,
+        OutputError,
         ServerNotFoundError,
         SnapshotError,
+        SourceError,
         SrvstatError,
         UsageError,
     )
@@ -57,10 +60,12 @@ __all__ = [
     "ApiError",
     "CompareResponse",
     "InvalidRequestError",
+    "OutputError",
     "ServerNotFoundError",
     "ServerResponse",
     "Snapshot",
     "SnapshotError",
+    "SourceError",
     "SrvstatError",
     "UsageError",
     "__version__",
@@ -76,8 +81,7 @@ _HOMES = {
     "build": "srvstat.api.frames",
     "open_snapshot": "srvstat.api.snapshot",
 }
-"""The modules that define public names. All other public names are errors from
-`srvstat.contract.errors`."""
+"""The modules that define public names. `srvstat.contract.errors` defines all others."""
 
 
 def __getattr__(name: str) -> "Any":

@@ -93,8 +93,7 @@ class SrvstatService:
         return found
 
     def reset(self) -> None:
-        """Clear the recorded requests, and restart the rules, the random numbers and the simulated
-        time."""
+        """Clear the recorded requests, and restart the rules, random numbers and simulated time."""
         self._control("POST", "reset")
 
     @contextmanager

@@ -88,7 +88,7 @@ class EventOptions:
         self.parse_longer()
 
     def parse_kinds(self) -> list[EventKind]:
-        """Return the kinds. Raises UsageError if one is unknown."""
+        """Return the kinds. Raises UsageError for an unknown kind."""
         return [check_choice("kinds", one, EVENT_KINDS) for one in self.kinds or EVENT_KINDS]
 
     def parse_since(self, end: int) -> int:
@@ -232,8 +232,7 @@ class _Search:
 
     @cached_property
     def _judged(self) -> tuple[list[_Judged], list[_Judged]]:
-        """Unusual days and level changes. Computed exactly only if a fast check with floats finds any.
-        """
+        """Unusual days and level changes, computed exactly if a check with floats finds any."""
         averages = self._list_averages(self.days.steps)
         known = [
             (day, one)
@@ -275,7 +274,7 @@ class _Search:
 
 
 def _find_unusual_days(values: _Values, slack: float) -> list[_Judged]:
-    """Return the days that are far from the median of their weekday, with expected and actual values.
+    """Return the days that are far from their weekday's median, with expected and actual values.
 
     `slack` scales the thresholds. It is 1 for exact values, and slightly less for floats, so that
     rounding errors exclude no day.
@@ -329,8 +328,7 @@ def _find_level_changes(values: _Values, slack: float) -> list[_Judged]:
 
 
 def _compute_deviation(spread: Any, expected: Any) -> Any:
-    """Return the scaled median absolute deviation, but at least 5 % of the expected value and 1
-    player."""
+    """Return the scaled median deviation, but at least 5 % of the expected value and 1 player."""
     return max(_MAD_FACTOR * spread, expected / 20, 1)
 
 

@@ -31,11 +31,11 @@ def compute_growth(
 ) -> documents.GrowthDocument:
     """Return the growth of servers in a window by step, in their order.
 
-    - `step`: Default: the day, week or month, depending on the length of the window. It divides a
-      window of up to five years into at most about 60 steps. A window without a start begins with
+    - `step`: by default a day, a week or a month, depending on the length of the window. This gives
+      at most about 60 steps for a window of up to five years. A window without a start begins with
       the step that contains the first observation.
-    - `after`: the start of a local day in Unix milliseconds. Adds the averages of this and later
-      days as shares of this day's average.
+    - `after`: the start of a local day in Unix milliseconds. Adds the averages of this day and of
+      later days, and their shares of this day's average.
 
     Raises UsageError for too many steps and for a day after the snapshot, NotInBundleError if a
     bundle does not cover that day, and SnapshotError if data are damaged.

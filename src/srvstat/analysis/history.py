@@ -165,7 +165,7 @@ def _compare_steps(
 ) -> Iterator[_StepColumns]:
     """Yield each server's share or rank in each step, by its average.
 
-    Equal averages share the lesser rank. As in a total, the coverage of a step is the lowest
+    Equal averages share the better rank. As in a total, the coverage of a step is the lowest
     coverage of any expected server.
     """
     total = Total(snapshot, [one for one in servers if isinstance(one, ServerRow)])
@@ -332,7 +332,7 @@ def compute_step_chart(
 ) -> documents.StepTable:
     """Return a table of all steps of a window.
 
-    - `step`: Default: the shortest step that suits the servers and gives at most `most` steps.
+    - `step`: by default the shortest step that suits the servers and gives at most `most` steps.
     - `most`: the maximum number of steps.
 
     The default step is at least two polling intervals of each server that has more than a few

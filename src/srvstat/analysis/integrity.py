@@ -191,8 +191,7 @@ _FLOOR_MIN_PLAYERS = 5
 """The lowest count that can be a floor; small servers often have 1 to 4 players."""
 _FLOOR_PERCENT = 20
 _FLOOR_RARE = 100
-"""At most one in this many counts is below the floor: after restarts, counts are low for a while.
-"""
+"""At most one in this many counts is below the floor: after a restart, counts are low."""
 
 
 @_define_rule(
@@ -311,7 +310,7 @@ _DAYS = 7
 _PER_DAY = 8
 """The minimum number of counts above 0 for a day to be used."""
 _ADDED = 5
-"""Players added to both medians, so that small servers need a greater change."""
+"""Players added to both medians, so that small servers need a larger change."""
 _RATIO = 3
 
 

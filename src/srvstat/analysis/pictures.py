@@ -36,7 +36,7 @@ def compute_timeline(
     """Return the players of servers over time, in their order.
 
     - `max_steps`: the maximum number of steps.
-    - `marks`: those inside the window are included.
+    - `marks`: only marks inside the window are included.
     - `step`: by default, the shortest suitable step. It is at least about as long as the shortest
       polling interval of the servers.
 
@@ -98,7 +98,7 @@ def _describe_timeline(
 def _find_gaps(snapshot: Snapshot, server: Series, figures: WindowFigures) -> Iterator[GapPart]:
     """Yield the gaps of a window: more than three polling intervals without an observation.
 
-    Elsewhere, a gap is more than 1.5 polling intervals. With that limit, a single missed poll would
+    Explanations and integrity checks use 1.5 polling intervals. Here, each missed poll would then
     interrupt the line. If counts are held, only the time before the first count is a gap.
     """
     if isinstance(figures, HeldFigures):

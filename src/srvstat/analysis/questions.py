@@ -543,7 +543,7 @@ def _list_local_starts(low: int, high: int, step: Step) -> Numbers:
 def _convert_to_instants(starts: Numbers, periods: Sequence[_Period], shortest: int) -> Numbers:
     """Return the instants at which the local clock first reaches or skips local times.
 
-    If the clock is set back by at least `shortest`, also returns those at which it reaches them
+    If the clock is set back by at least `shortest`, also returns the times at which it reaches them
     again.
     """
     found = []

@@ -111,7 +111,7 @@ class NamedServers:
     def build_references(self) -> "list[Reference]":
         """Return the references of the identifiers.
 
-        Raises InvalidRequestError if one is invalid.
+        Raises InvalidRequestError for an invalid identifier.
         """
         return build_references(self.identifiers, self.by)
 
@@ -293,7 +293,7 @@ def build_named(
 
     A text counts as a name if it is not a valid id or if no server has this id. Names are resolved
     only in a snapshot that was built without a servers file and is not too large. In other
-    snapshots, the text is validated as the API does.
+    snapshots, an unknown id is an error, as in the API.
 
     Raises InvalidRequestError for an invalid identifier, ServerNotFoundError for an ambiguous name,
     and SnapshotError if data are damaged.

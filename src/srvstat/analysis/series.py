@@ -36,7 +36,7 @@ class Total:
     Its counts are at the times at which any of the servers was observed. Each is the sum of the
     servers' latest counts, ignoring counts older than three polling intervals of their server. With
     `--hold`, counts of any age are included. The current count excludes silent servers. There is a
-    maximum if all servers have one.
+    maximum if all servers have a maximum.
     """
 
     snapshot: Snapshot
@@ -165,8 +165,8 @@ class TotalFigures(WindowFigures):
     def measure_observed(self, edges: Numbers) -> Numbers:
         """Return the observed time of each step, in half milliseconds.
 
-        This is the minimum of the servers' observed times. Time before a server's first or after
-        its last expected count is treated as observed.
+        This is the minimum of the servers' observed times. While other servers are expected, time
+        before a server's first or after its last expected count is treated as observed.
         """
         if not self.members or not len(edges):
             return np.zeros(max(len(edges) - 1, 0), np.int64)
@@ -282,7 +282,7 @@ def count_begun(series: Series, instants: Numbers) -> Numbers:
 
 
 def read_lasting(snapshot: Snapshot, series: Series, figures: WindowFigures) -> Numbers:
-    """Return the instants of a window's observations, including the previous one if it lasts into it.
+    """Return the instants of a window, with the previous observation if it lasts into the window.
 
     Raises SnapshotError if data are damaged.
     """

@@ -95,7 +95,7 @@ class FigureOptions:
     def parse_quantiles(self) -> tuple[Fraction, ...]:
         """Return the exact values of the quantiles, each once.
 
-        Raises ParameterError if one is invalid.
+        Raises ParameterError for an invalid value.
         """
         return tuple(dict.fromkeys(map(_parse_quantile, self.quantiles or ())))
 
@@ -321,9 +321,9 @@ def rank_servers(  # noqa: PLR0913 - what a user can ask for
     reverse: bool = False,
     has_cells: bool = False,
 ) -> documents.Top:
-    """Return the statistics of the `limit` servers with the greatest values of a statistic.
+    """Return the statistics of the `limit` servers with the highest values of a statistic.
 
-    - `reverse`: those with the least values instead.
+    - `reverse`: use the servers with the lowest values instead.
     - `is_sum`: adds the total.
     - `has_cells`: adds the averages of steps, for tables.
 

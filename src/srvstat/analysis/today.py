@@ -175,7 +175,7 @@ def _find_changed(
 
 
 def _find_peak(total: Total, counts: Sequence[_Counts], day: Window) -> PeakPart | None:
-    """Return the greatest total of a day, and its first instant."""
+    """Return the highest total of a day, and its first instant."""
     covered_from = total.snapshot.covered_from
     if covered_from is not None and day.first < covered_from:
         return None

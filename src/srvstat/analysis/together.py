@@ -36,7 +36,7 @@ class _Deviations(NamedTuple):
 
 
 def compute_together(question: Question, step: Step) -> Together:
-    """Return the rank correlation of each pair of 2 to 20 servers, the greatest first.
+    """Return the rank correlation of each pair of 2 to 20 servers, the highest first.
 
     Raises UsageError for another number of servers or too many steps, and SnapshotError if data are
     damaged.

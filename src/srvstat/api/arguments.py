@@ -218,8 +218,7 @@ _CONVERTERS: Mapping[str, Callable[[str, Any], Any]] = {
     "text": lambda name, value: [_check_text(name, value)],
     "versus": _format_versus,
 }
-"""The converter of each argument. Arguments that are neither here nor in `_KEPT` must be strings.
-"""
+"""The converters of arguments. Arguments neither here nor in `_KEPT` must be strings."""
 
 _KEPT = {"by", "sum", "offline", "until_last_seen", "above", "width", "height", "scale"}
 

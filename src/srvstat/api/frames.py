@@ -1,4 +1,4 @@
-"""Build and update snapshots from data frames, such as those of pandas, polars, Arrow or DuckDB."""
+"""Build and update snapshots from data frames, such as pandas, polars, Arrow or DuckDB objects."""
 
 import re
 import warnings
@@ -29,7 +29,7 @@ _OPTION = re.compile("--([a-z][a-z-]+)")
 
 
 class ReadingArguments(TypedDict, total=False):
-    """Options for reading a data frame; the same as those of `srvstat snapshot build`."""
+    """Options for reading a data frame. They match the options of `srvstat snapshot build`."""
 
     columns: Mapping[str, str]
     wide: Mapping[str, str]
@@ -150,8 +150,8 @@ def update(
 ) -> UpdateSummary:
     """Add a data frame to a snapshot. `reading` holds the options of its build.
 
-    Warns and raises as `build` does, and raises SnapshotError if the snapshot is damaged or its
-    options are invalid.
+    Warns as `build` does. Raises the errors of `build`, and SnapshotError if the snapshot is
+    damaged or its options are invalid.
     """
     with _name_arguments():
         remembered = build_options(
@@ -169,13 +169,13 @@ def _describe(
 ) -> Inputs:
     """Return the inputs of a build or an update.
 
-    Raises UsageError and TypeError as `build` does.
+    Raises UsageError for an invalid argument, and TypeError if `data` is not a data frame.
     """
     import_pyarrow()  # fail before anything is written
     if not hasattr(data, "__arrow_c_stream__"):
         raise TypeError("data: must be a data frame of pandas, polars or Arrow")
     for name, new in (("as_of", "at"), ("ids", "slug_ids")):
-        level = 4 if remembered is None else 5  # so that the warning points at the caller of build or Snapshot.update
+        level = 4 if remembered is None else 5  # of the caller to warn
         warn_of_old_name(name, {**arguments}.get(name), new, level=level)
     at = arguments.get("as_of") if arguments.get("at") is None else arguments.get("at")
     others = BuildArguments.__annotations__.keys() - ReadingArguments.__annotations__.keys()

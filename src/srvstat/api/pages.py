@@ -85,7 +85,7 @@ class PictureOptions(MarkOption):
 
     @property
     def name(self) -> str:
-        """The kind of the picture, with former names replaced.
+        """The kind of the picture. Deprecated names are replaced.
 
         Raises ParameterError if the kind is unknown.
         """

@@ -79,7 +79,7 @@ class Snapshot:
     Methods raise UsageError for an invalid value, TypeError for a value of the wrong type,
     SnapshotError if the data are damaged or a bundle does not contain the requested servers or
     times, and ValueError after `close`. Methods with identifiers also raise InvalidRequestError for
-    a malformed identifier, and ServerNotFoundError for an unknown one.
+    a malformed identifier, and ServerNotFoundError for an unknown server.
 
     >>> snapshot.as_of
     '2026-03-01T12:00:00.000Z'
@@ -172,15 +172,13 @@ class Snapshot:
 
     @property
     def as_of(self) -> str:
-        """The end of the snapshot, such as `2026-03-01T12:00:00.000Z`. Windows end here by default.
-        """
+        """The end of the snapshot, and by default of windows, such as `2026-03-01T12:00:00.000Z`."""
         with self._use() as file:
             return time.format_instant(file.as_of)
 
     @property
     def root(self) -> str:
-        """The root hash of the content, as 64 hexadecimal digits. Verify it with `srvstat snapshot
-        verify`."""
+        """The root hash, as 64 hexadecimal digits. `srvstat snapshot verify` checks it."""
         with self._use() as file:
             return file.root
 
@@ -389,15 +387,14 @@ class Snapshot:
         """Compute the growth of servers by calendar day, week or month in `tz`.
 
         - `step`: `day`, `week` or `month`.
-        - `after`: a date. Adds this day's average and the averages 7, 30 and 90 days later, as
-          shares of this day's average.
+        - `after`: a date. Adds the averages of this day and of the days 7, 30 and 90 days later,
+          and their shares of this day's average.
         - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
         Returns a GrowthDocument; `servers` has one ServerGrowth per server, with `growth`,
         `players_per_week` (the trend) and `steps`.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
-        says.
+        Raises the errors described in `Snapshot`.
 
         >>> (server,) = snapshot.growth(["harbor-city"], range="7d").servers
         >>> server.growth.players, round(server.players_per_week, 1)
@@ -428,8 +425,7 @@ class Snapshot:
         Returns a PeakHours document; `servers` has one ServerPeakHours per server, with `busiest`,
         `quietest` and `cells`.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
-        says.
+        Raises the errors described in `Snapshot`.
 
         >>> (server,) = snapshot.peak_hours(["harbor-city"], group_by="hour").servers
         >>> server.busiest.hour, server.quietest.hour
@@ -458,8 +454,7 @@ class Snapshot:
         Returns a History document. Iterate over it to read rows lazily: tuples in column order,
         with times in Unix milliseconds.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
-        says.
+        Raises the errors described in `Snapshot`.
 
         >>> history = snapshot.history(["harbor-city"], range="24h", step="6h", aggregate="max")
         >>> history.to_polars()["players"].to_list()
@@ -504,8 +499,7 @@ class Snapshot:
 
         Returns a Together document; `pairs` has the `correlation` of each pair of servers.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
-        says.
+        Raises the errors described in `Snapshot`.
 
         >>> together = snapshot.together(["harbor-city", "new-frontier"])
         >>> [round(pair.correlation, 2) for pair in together.pairs]
@@ -529,8 +523,7 @@ class Snapshot:
         Returns an Integrity document; `servers` has one ServerIntegrity per server. Each of its
         `rules` has a `result`, the evidence and benign explanations.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
-        says.
+        Raises the errors described in `Snapshot`.
 
         >>> (server,) = snapshot.integrity(["harbor-city"]).servers
         >>> [rule.rule for rule in server.rules if rule.result == "suspect"]
@@ -561,8 +554,7 @@ class Snapshot:
 
         Returns an Events document; each of its `events` has `kind`, `server_id`, `from_` and `to`.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
-        says.
+        Raises the errors described in `Snapshot`.
 
         >>> events = snapshot.events(["night-shift"], kinds=["gap"], longer="12h").events
         >>> len(events), {event.kind for event in events}
@@ -592,8 +584,7 @@ class Snapshot:
         Returns a Today document; its main attributes are `total`, `silent`, `changed`,
         `yesterday_peak` and `events`.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
-        says.
+        Raises the errors described in `Snapshot`.
 
         >>> total = snapshot.today().total
         >>> total.players, total.same_hour_median
@@ -619,8 +610,7 @@ class Snapshot:
         Returns a Timeline document; `servers` has the average, lowest and peak players of each
         interval.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
-        says.
+        Raises the errors described in `Snapshot`.
 
         >>> (server,) = snapshot.timeline(["harbor-city"], range="7d", max_steps=2).servers
         >>> server.peak
@@ -648,8 +638,7 @@ class Snapshot:
         Returns a Distribution document. `bin_players` is the width of a bin; each item of `servers`
         has `counts`, the number of observations per bin.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
-        says.
+        Raises the errors described in `Snapshot`.
 
         >>> (server,) = snapshot.distribution(["harbor-city"], range="7d", max_bins=4).servers
         >>> server.counts
@@ -681,8 +670,7 @@ class Snapshot:
         Returns a Picture; notebooks display it and `save` writes SVG or PNG. Warns about marks
         outside the window.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
-        says.
+        Raises the errors described in `Snapshot`.
 
         >>> snapshot.plot(["harbor-city"], range="90d").save("players.svg")
         """
@@ -724,8 +712,7 @@ class Snapshot:
 
         Returns a Report; notebooks display it and `save` writes the page.
 
-        Raises UsageError, InvalidRequestError, ServerNotFoundError and SnapshotError as `Snapshot`
-        says.
+        Raises the errors described in `Snapshot`.
 
         >>> snapshot.report(["harbor-city"]).save("report.html")
         """

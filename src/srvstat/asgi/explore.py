@@ -287,7 +287,7 @@ class Explorer:
     async def answer(self, exchange: Exchange) -> Response:
         """Return the response, and complete its headers and its log entry.
 
-        The files need no key. The data need one, even if every key is valid: a page of another
+        The files need no key. The data need a key, even if every key is valid: a page of another
         origin can't send the key's header without a preflight, which the service refuses.
 
         Raises ApiError for a refused request, and SnapshotError if data are damaged.

@@ -25,8 +25,9 @@ class _Rejection(NamedTuple):
 
     @property
     def report(self) -> tuple[object, str]:
-        """The file's device and inode, and the reason. The log reports a rejection only if these
-        differ from the last one.
+        """What identifies a rejection in the log: the file's device and inode, and the reason.
+
+        A rejection is logged only if these differ from the previous rejection.
 
         Size and time are left out, because they change while a file is being written.
         """

@@ -63,7 +63,7 @@ class Work(IntEnum):
 
 
 class Cache:
-    """A cache of responses from one snapshot. They never expire, because a snapshot does not change.
+    """Responses from one snapshot. They never expire, because a snapshot does not change.
 
     Drops the oldest responses if it is full.
     """
@@ -249,7 +249,7 @@ class ServedSnapshot:
         compute: Callable[[Snapshot, Sequence[ServerReference]], list[EncodedJson]],
         work: Work,
     ) -> list[EncodedJson]:
-        """Return the response about each server, and compute those that are not cached."""
+        """Return the response about each server, and compute responses that are not cached."""
 
         def find_known() -> dict[ServerReference, EncodedJson]:
             found = {one: generation.answers.find((window, one)) for one in references}

@@ -52,7 +52,8 @@ def explain_usage_error(error: Any, words: Sequence[str]) -> list[str]:
 
     `words`: the words of the command line.
     """
-    text = " ".join(error.format_message().replace("Value error, ", "").split())  # without pydantic's prefix
+    # Without pydantic's prefix.
+    text = " ".join(error.format_message().replace("Value error, ", "").split())
     context = error.ctx
     path, root = context.command_path, context.find_root()
     if hasattr(error, "possibilities"):
@@ -276,8 +277,7 @@ def _find_neighbors(snapshot: Snapshot, unknown: ServerReference) -> list[str]:
 def _search_servers(
     snapshot: Snapshot, text: str
 ) -> tuple[list[ServerRow], list[ServerRow], list[ServerRow]]:
-    """Return the first servers with this name, the first that contain it, and those with similar
-    names."""
+    """Return the first servers with this name, with this text, and with similar names."""
     wanted = selection.FilterOptions([text])
     spelled = " ".join(text.split()).casefold()
     named: list[ServerRow] = []

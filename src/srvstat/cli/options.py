@@ -412,8 +412,9 @@ _ZSH_END_OF_BOTH = f"""if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
 else
   {_ZSH_END}
 fi"""
-"""Replaces the end of Typer's zsh script, which works only with `source`. With this end, the script
-also completes on first use as a file in $fpath."""
+"""Replaces the end of Typer's zsh script, which works only with `source`.
+
+With this end, a script in $fpath also completes on first use."""
 
 _Shell = Literal["bash", "zsh", "fish"]
 

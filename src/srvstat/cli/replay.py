@@ -346,8 +346,7 @@ def _cut(value: str) -> str:
 
 
 def _report_foreign(exchanges: Sequence[ReplayedExchange]) -> bool:
-    """If no request belongs to the API, report this with the most similar request, and return True.
-    """
+    """If no request belongs to the API, report the most similar request and return True."""
     if not exchanges or any(one.class_ != "foreign" for one in exchanges):
         return False
     near = next((one for one in exchanges if _NEAR.search(one.path or "")), None)

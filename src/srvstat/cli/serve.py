@@ -80,8 +80,7 @@ _ORIGIN = re.compile(
     r"(?::(?P<port>[0-9]{1,5}))?(?:[/?#].*)?",
     re.IGNORECASE,
 )
-"""An origin, or a page's address. An origin from a browser has no user, and only ASCII characters.
-"""
+"""An origin, or a page's address. A browser's origin has no user, and only ASCII characters."""
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _EXAMPLE = "http://localhost:5173"
 _DEFAULT_SEED = 1

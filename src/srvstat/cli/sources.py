@@ -285,7 +285,7 @@ def save_mapping(sources: Sources) -> None:
 
 
 def _parse_mapping_options(options: SourceOptions) -> MappingOptions:
-    """Return the mapping options of the command line. Raises UsageError if one is invalid."""
+    """Return the mapping options of the command line. Raises UsageError for an invalid option."""
     values = {each.name: getattr(options, each.name) for each in fields(MappingOptions)}
     values |= {name: _parse_columns(name, values[name]) for name in ("columns", "wide")}
     values["slug_ids"] = options.slug_ids or options.ids is not None

@@ -1,6 +1,6 @@
 """Compute exact statistics of arrays of 64-bit integers.
 
-No API response needs this module, because importing numpy takes longer than computing one.
+No API response needs this module, because importing numpy takes longer than computing a response.
 """
 
 from typing import Any, TypeAlias

@@ -58,8 +58,7 @@ class ParameterError(UsageError):
         super().__init__(self.describe(str))
 
     def describe(self, find_name: Callable[[str], str]) -> str:
-        """Return the message. `find_name` maps a parameter's Python name to the interface's name for
-        it."""
+        """Return the message. `find_name` maps a Python name to the interface's name."""
 
         def fill(field: re.Match[str]) -> str:
             return self._values[field[1]] if field[1] in self._values else find_name(field[1])

@@ -73,7 +73,7 @@ def compute_ranking_statistics(
 ) -> Statistics:
     """Return the statistics of `count` observations with the sum `total`.
 
-    `find_value` returns the observation with a rank, counted from 0. The result equals that of
+    `find_value` returns the observation with a rank, counted from 0. The result is as from
     `compute_statistics` for the same observations.
     """
     if not count:

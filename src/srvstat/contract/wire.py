@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 MAX_SAFE_INTEGER = 2**53 - 1
-"""The greatest integer that every JSON reader represents exactly (RFC 8259, section 6)."""
+"""The highest integer that every JSON reader represents exactly (RFC 8259, section 6)."""
 
 UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"})
 """Unicode categories of characters that could control a terminal or have no defined appearance."""

@@ -59,11 +59,11 @@ class FiguresPart:
 
     - `average_players`: the mean of the counts.
     - `median_players`: the median of the counts.
-    - `peak_players`, `lowest_players`: the greatest and the least count.
+    - `peak_players`, `lowest_players`: the highest and the lowest count.
     - `growth`: the last observation minus the first.
     - `sample_count`: the number of observations.
     - `peak_first_at`, `peak_last_at`: the first and the last time of the peak.
-    - `lowest_first_at`, `lowest_last_at`: the first and the last time of the least count.
+    - `lowest_first_at`, `lowest_last_at`: the first and the last time of the lowest count.
     - `quantiles`: the requested quantiles.
     - `time_weighted_average`: the mean weighted by durations. An observation lasts until the next
       one, the last one until the end of the window, and each at most three polling intervals. With
@@ -107,7 +107,7 @@ class _IdentityPart:
 
     - `last_observed_at`: can be after the window; None if there is no observation.
     - `servers`: the ids of a total's servers. The current count of a total is the sum of their
-      current counts, except those of silent servers.
+      current counts, except for silent servers.
     """
 
     server_id: str | None
@@ -175,7 +175,7 @@ class _Statistics(base.CountsDocument, RowDocument):
     - `until_last_seen`: whether each server's window ends at its last observation.
     - `shows_occupancy`: whether tables show the occupancy.
     - `cell_step`: the name of the steps of `cells`.
-    - `is_answer`: whether the statistics are those of an API response.
+    - `is_answer`: whether the statistics are from an API response.
     """
 
     _details = (
@@ -392,8 +392,8 @@ def has_known_hours(cells: Sequence[HourCellPart]) -> bool:
 class ServerPeakHours(base.ServerPart):
     """The hours of one server.
 
-    - `busiest`, `quietest`: the cells with the greatest and the least average, the earliest of
-      equal ones; None if no cell has an average.
+    - `busiest`, `quietest`: the cells with the highest and the lowest average, the earliest of
+      equal cells; None if no cell has an average.
     - `restart_player_hours`: the player hours lost if the server is down for the quietest hour,
       which is the average of this hour. None for weekdays, and if too few hours have an average.
     - `cells`: in the order of time, from Monday or 0:00.
@@ -436,9 +436,7 @@ class PeakHours(base.CountsDocument, RowDocument):
 
 
 EventKind = Literal["gap", "zeros", "unusualDay", "stepChange", "belowUsual"]
-"""The kinds of events: no observations, no players, an unusual day, a level change, and a last hour
-below its usual level.
-"""
+"""Events: no observations, no players, an unusual day, a level change, a low last hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -643,7 +641,7 @@ class PairPart:
 class Together(base.CountsDocument, RowDocument):
     """The rank correlations of servers.
 
-    The greatest correlation is first, and missing correlations are last.
+    The highest correlation is first, and missing correlations are last.
     """
 
     document: Literal["together"] = "together"

@@ -99,9 +99,7 @@ class ServerName(NamedTuple):
 
 
 class GapPart(Part):
-    """An interval without observations, between two observations or an observation and an edge of the
-    window.
-    """
+    """An interval without observations, between two observations or edges of the window."""
 
     from_: Instant
     to: Instant

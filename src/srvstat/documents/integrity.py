@@ -95,12 +95,12 @@ class JitterRule(RulePart[JitterEvidence, JitterThreshold]):
 
 
 class MissingValuesEvidence(base.Part):
-    """The numbers between two counts that never occur as a count, and how regularly they are spaced.
+    """The numbers between two counts that never occur, and how regularly they are spaced.
 
     - `from`, `to`: the counts at 5 and 95 percent.
     - `holes`: the number of holes; adjacent missing numbers are one hole.
-    - `spacing`: the typical distance between the starts of successive holes: the number for which
-      most distances equal it or exceed it by 1.
+    - `spacing`: the typical distance between the starts of successive holes: the number that the
+      most distances equal or exceed by 1.
     - `regular`: the share of these distances.
 
     `spacing` and `regular` are None for fewer than two holes.
@@ -133,7 +133,7 @@ class MissingValuesRule(RulePart[MissingValuesEvidence, MissingValuesThreshold])
 class StepChangeEvidence(base.Part):
     """The medians of seven days before and after the midnight (UTC) between them.
 
-    `ratio` is the greater divided by the lesser, after adding 5 players to both.
+    `ratio` is the higher median divided by the lower, after adding 5 players to both.
     """
 
     at: base.Instant

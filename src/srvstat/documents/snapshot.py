@@ -68,8 +68,8 @@ class BuildSummary(RowCounts):
 class UpdateSummary:
     """The result of an update: its rows, and the changes to the snapshot.
 
-    - `rows`: the counts of the new rows. Its `servers`, `fallbacks` and times are those of the
-      whole snapshot.
+    - `rows`: the counts of the new rows. Its `servers`, `fallbacks` and times describe the whole
+      snapshot.
     - `added_ids`: id → hostname, for each added server.
     - `removed`: the number of removed servers.
     - `observations`: the number of all observations in the snapshot.

@@ -45,7 +45,7 @@ class StoredRequest(base.Part):
 
     - `path`: as sent, with the query.
     - `headers`: the headers that a response depends on, with names in lower case.
-    - `body`, `body_base64`: the latter for a body that is not UTF-8. Both are None if the body is
+    - `body`, `body_base64`: the second for a body that is not UTF-8. Both are None if the body is
       empty, or was not read because the request was refused first.
     """
 
@@ -216,8 +216,8 @@ class ServerExplanation(base.ServerPart):
     - `expected_count`: the number of polling intervals in the window, rounded down. None for fewer
       than two observations and for a window without a start.
     - `coverage`: the observed share of the window; None in the same cases.
-    - `gap_count`: the number of intervals over 1.5 polling intervals, including those to the edges
-      of the window.
+    - `gap_count`: the number of intervals over 1.5 polling intervals, including intervals to the
+      edges of the window.
     - `gaps`: the longest of them, longest first.
     - `time_weighted_average`: the mean weighted by durations. An observation lasts until the next
       one, the last one until the end of the window, and each at most three polling intervals.
@@ -360,7 +360,7 @@ class ReplayedExchange(base.Part):
     - `searched`: the interval that was searched, or None if there was no search. Comparisons that
       differ are searched.
     - `true_during`, `servers`: the times at which the whole response, and each server's result, was
-      correct.
+      correct. None without a search.
     - `searched_around`: the reference time of the search: the recorded as-of time, the time of the
       request or, failing both, the end of the snapshot. None if the recording has no time.
     - `explanation`: None unless requested.

@@ -31,8 +31,7 @@ class TotalPart(Part):
 
 @dataclass(frozen=True, slots=True)
 class ChangedServer:
-    """A server whose average over the last 7 days differs from its average over the 7 days before.
-    """
+    """A server whose average of the last 7 days differs from its average of the 7 days before."""
 
     server_id: str
     average_players: float
@@ -41,7 +40,7 @@ class ChangedServer:
 
 @dataclass(frozen=True, slots=True)
 class PeakPart:
-    """The greatest total, and when it was first reached."""
+    """The highest total, and when it was first reached."""
 
     players: int
     at: Instant
@@ -63,7 +62,7 @@ class Today(CountsDocument, RowDocument):
 
     - `yesterday`: the start of the local day before `as_of`.
     - `silent`: the servers without an observation in the last day, the most recently seen first.
-    - `changed`: at most 5 servers with the greatest changes, if observations cover 80 % of both
+    - `changed`: at most 5 servers with the largest changes, if observations cover 80 % of both
       weeks.
     - `yesterday_peak`: None if yesterday has no observation, or if a bundle does not cover it.
     - `events`: the gaps and zeros of other servers that ended since `yesterday`, by the rules of

@@ -163,9 +163,8 @@ def do_jobs(
     rest = iter(items)
     jobs: dict[Future[_Result], _Item] = {}
     children: set[Any] = set()
-    silent = (
-        0.0  # summed instead of measured with a clock, which would include time while the machine is suspended or the job stopped
-    )
+    # Summed, because a clock would also measure time while the machine or the job is suspended.
+    silent = 0.0
     try:
         with _open_pool(processes) as (pool, reports):
             while silent < _SECONDS_TO_ANSWER:

@@ -37,7 +37,7 @@ All rows of a source without an order, such as a database, have place 0.
 
 _MAX_INTEGER = (1 << 63) - 1
 _FIRST_COMPACT = 19 * 10**12
-"""The least integer that can be a time such as 20260105120000. As milliseconds, it is in 2572."""
+"""The lowest integer that can be a time such as 20260105120000. As milliseconds, it is in 2572."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -53,7 +53,7 @@ class NativeColumns(NamedTuple):
 
     - `at_type`: integers or timestamps.
     - `milliseconds`: the number of milliseconds in a unit of integer times.
-    - `first`: the least valid integer time. Smaller integers may be dates or seconds.
+    - `first`: the lowest valid integer time. Smaller integers may be dates or seconds.
     """
 
     id: str
@@ -141,7 +141,7 @@ def _can_represent(metadata: FileMetaData, columns: NativeColumns) -> bool:
 
 
 def _find_ends(metadata: FileMetaData, name: str) -> tuple[int, int]:
-    """Return the least and the greatest stored time. Without statistics, assume any time."""
+    """Return the first and the last stored time. Without statistics, assume any time."""
     stored = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     found = [group.column(stored.index(name)).statistics for group in groups if group.num_rows]

@@ -340,8 +340,10 @@ def find_highest(cells: Sequence[analysis.StepCell]) -> float | None:
 
 
 def find_level(average: float, lowest: float, highest: float, count: int) -> int:
-    """Return the number, from 0, of the part that contains an average if a scale is divided into
-    `count` equal parts."""
+    """Return the number, from 0, of the part of a scale that contains an average.
+
+    The scale from `lowest` to `highest` has `count` equal parts.
+    """
     if lowest == highest:
         return count // 2
     return min(int((average - lowest) / (highest - lowest) * count), count - 1)

@@ -104,9 +104,9 @@ POINTER = "srvstat help terms explains the columns"
 
 
 def build_footer(facts: Iterable[str], screen: Screen) -> list[Text]:
-    """Return the lines below a table: unusual facts and a pointer to the explanation of the columns.
+    """Return the lines below a table: unusual facts, and where the columns are explained.
 
-    The pointer is omitted if the facts take two lines.
+    If the facts take two lines, POINTER is omitted.
     """
     lines = [*map(Text, wrap("; ".join(facts), screen.width, break_on_hyphens=False))]
     return lines if len(lines) > 1 else [*lines, Text(POINTER, "dim")]

@@ -48,8 +48,7 @@ HEAT_STYLES = tuple(
 """The colors of a heat map from the lowest to the highest value, in equal steps of lightness."""
 
 _PART_OF_ESCAPE = re.compile(r"\\(?:u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?$")
-"""Matches an escape sequence that truncation has cut short. It must be removed, because it could be
-mistaken for another character."""
+"""Matches a truncated escape, which must be removed because it would mislead."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -466,8 +466,7 @@ def draw_key(picture: Element, number: int, name: str, at: Place, width: float) 
 
 
 def spread_keys(wanted: Sequence[float], box: Box) -> list[float]:
-    """Return the vertical positions of keys, moved from the wanted positions so that no keys overlap
-    or leave the box."""
+    """Return the vertical positions of keys, moved so that no keys overlap or leave the box."""
     order = sorted(range(len(wanted)), key=wanted.__getitem__)
     placed = list(wanted)
     floor = box.top

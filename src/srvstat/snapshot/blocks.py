@@ -159,7 +159,7 @@ def _pack_mark_sums(players: Numbers) -> bytes:
 
 
 def _pack_counts(counts: Numbers, observations: int) -> bytes:
-    """Pack counts up to the greatest counted value.
+    """Pack counts up to the highest counted value.
 
     The width follows from the number of observations.
     """

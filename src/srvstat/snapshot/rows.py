@@ -50,8 +50,8 @@ Value = int | str | bytes | None
 BLOCK_SIZE = 2048
 """The number of observations in each block except a server's last, regardless of their times.
 
-The overhead per observation is thus independent of the polling interval, and new observations only
-change the last block. Larger blocks would cost more time for hashing than they save elsewhere.
+The overhead per observation is thus independent of the polling interval, and new observations never
+change an earlier block. Larger blocks would cost more time for hashing than they save elsewhere.
 """
 
 BLOCKS_PER_SERVER = 10**9
@@ -216,7 +216,7 @@ _WIDTHS = (1, 1, 2, 4, 4, 8, 8, 8, 8)
 
 
 def choose_width(greatest: int) -> int:
-    """Return the least width in bytes for numbers from 0 to `greatest` (below 2^64)."""
+    """Return the smallest width in bytes for numbers from 0 to `greatest` (below 2^64)."""
     return _WIDTHS[(greatest.bit_length() + 7) // 8]
 
 
@@ -371,8 +371,7 @@ _Pick = Callable[[Sequence[Any]], tuple[Any, ...]]
 
 
 class _RowForm(NamedTuple):
-    """How to hash rows with given column types: the first bytes, and the functions that select and
-    pack the values."""
+    """How to hash rows: the first bytes, and the functions that select and pack the values."""
 
     head: bytes
     pack: Callable[..., bytes]

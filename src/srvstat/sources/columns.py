@@ -3,7 +3,7 @@
 A column stores offsets into a byte buffer. Texts are read as little-endian 8-byte words; a few
 multiplications convert eight digits. Texts that differ only in digits share a shape, and a column
 has few shapes. So the parts of a time are located once per shape and then read from all its texts
-at once. The results equal those of `srvstat.sources.values`.
+at once. The results are as from `srvstat.sources.values`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -195,7 +195,7 @@ class _Shape(NamedTuple):
 
 
 def _iter_shapes(columns: Sequence[Column], rows: Numbers) -> Iterator[_Shape]:
-    """Yield the rows by shape, except rows with long texts and those beyond the limit of shapes."""
+    """Yield the rows by shape, except rows with long texts and rows beyond the limit of shapes."""
     columns = [column.take(rows) for column in columns]
     widths = [int((column.ends - column.starts).max(initial=0)) for column in columns]
     counts = [-(-width // WORD) for width in widths]

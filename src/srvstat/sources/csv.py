@@ -58,7 +58,7 @@ _Lines = list[tuple[int, str]]
 def read(source: Source) -> Iterator[Batch]:
     """Read the observations of a source, block by block.
 
-    Raises SourceError if the header is wrong, and as `Source.read_blocks` does.
+    Raises SourceError if the header is wrong, and the errors of `Source.read_blocks`.
     """
     is_strict = source.mapping.is_strict
     start = _read_own_header(source) if is_strict else _read_start(source, is_sample=False)
@@ -162,7 +162,7 @@ class _Start(NamedTuple):
 def _find_first_line(source: Source, expected: str) -> tuple[TextBlock, Iterator[TextBlock]]:
     """Return the block that starts at the first nonempty line, and the blocks after it.
 
-    Raises SourceError if all lines are empty, and as `Source.read_blocks` does.
+    Raises SourceError if all lines are empty, and the errors of `Source.read_blocks`.
     """
     # Warn about a missing final newline, because a truncated row may look complete.
     blocks = source.read_blocks(warn_if_unended=True)
@@ -202,7 +202,7 @@ def _read_start(source: Source, *, is_sample: bool) -> _Start:
     The columns of a file without a header are numbered from 1. A sample has a header unless its
     first line contains a time. Otherwise the columns that the mapping names decide.
 
-    Raises SourceError as `_find_first_line` does, and if the text contains NUL bytes.
+    Raises SourceError if the text contains NUL bytes, and the errors of `_find_first_line`.
     """
     block, blocks = _find_first_line(source, "a header")
     if "\0" in block.text:

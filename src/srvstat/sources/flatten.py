@@ -50,7 +50,7 @@ class FlattenError(ValueError):
 
 
 def find_items(document: Any) -> Sequence[Any]:
-    """Return the values that become rows: those of an array or map, or the document itself."""
+    """Return the values that become rows: the values of an array or map, or the document itself."""
     if isinstance(document, list):
         return document
     return (isinstance(document, dict) and _list_map(document)) or [document]
@@ -206,8 +206,7 @@ def _add_object(found: _Flat, value: Mapping[str, Any], path: str, mapping: Colu
 
 
 def _list_map(value: Mapping[str, Any], least: int = 1) -> Sequence[Any] | None:
-    """Return the members of a map as objects that include their key, or None if the object is not a
-    map.
+    """Return the members of a map as objects that include their key, or None if it is not a map.
 
     In a map, all keys are times, or there are at least `least` members of the same form.
     """
@@ -344,7 +343,7 @@ def _choose_parts(
     missing: Collection[str] | None,
     depth: int,
 ) -> list[str]:
-    """Return the paths of the tables to read: the best one, and those with the same columns."""
+    """Return the paths of the tables to read: the best one, and others with the same columns."""
     if missing is not None and not missing:
         return []
     own = [row for row, _ in found[:_PROBE]]

@@ -40,7 +40,7 @@ _ROWS_PER_TABLE = 10_000
 def read(source: Source) -> Iterator[Batch]:
     """Read the observations of NDJSON, block by block.
 
-    Raises SourceError as `Source.read_blocks` does, and if the mapping's keys are missing.
+    Raises SourceError if the mapping's keys are missing, and the errors of `Source.read_blocks`.
     """
     regular, rows = _Regular(source.mapping), _Rows(source.mapping)
     for block in source.read_blocks():
@@ -107,10 +107,9 @@ def read_values(source: Source, convert_number: Callable[[str], Any] | None = st
 
 
 def read_first_values(source: Source) -> tuple[list[Any], bool]:
-    """Return the documents of a source, and whether they are complete. If the source is long, return
-    only its beginning.
+    """Return the documents of a source, or only the first if it is long, and whether these are all.
 
-    Raises SourceError as `read_values` does.
+    Raises the errors of `read_values`.
     """
     return _Document(source).read_prefix(_WHOLE_CHARACTERS)
 
@@ -135,8 +134,7 @@ def _read_lines(source: Source, block: TextBlock, regular: "_Regular", rows: "_R
 def _expand_lines(
     rows: "_Rows", values: Sequence[tuple[int, str, Any]], rejects: list[Reject]
 ) -> list[tuple[int, flatten.Row]]:
-    """Return the rows of all values, each with the index of its line. Add lines that have no rows to
-    `rejects`."""
+    """Return the rows of all values, each with the index of its line. Add rejects."""
     with suppress(FlattenError):
         return rows.expand([value for *_, value in values])
     found: list[tuple[int, flatten.Row]] = []
@@ -176,7 +174,7 @@ class _Rows:
     def expand(self, values: Sequence[Any]) -> list[tuple[int, flatten.Row]]:
         """Return the rows of values; see `flatten.expand`.
 
-        Raises FlattenError as `flatten.expand` does, and if a value is nested too deeply.
+        Raises FlattenError if a value is nested too deeply, and the errors of `flatten.expand`.
         """
         try:
             return flatten.expand(values, self._mapping, None if self._is_sample else self._wanted)
@@ -382,7 +380,7 @@ class _Document:
         self._is_end = False
 
     def read(self) -> Iterator[Table | Sequence[Any]]:
-        """Yield the items of the document; those of an array in parts.
+        """Yield the items of the document; the items of an array in parts.
 
         Raises SourceError if the document can't be read or is not JSON.
         """
@@ -398,7 +396,7 @@ class _Document:
             raise self._build_error("goes on after the end of the document")
 
     def read_values(self) -> list[Any]:
-        """Return the document and those that follow it.
+        """Return the document and the documents that follow it.
 
         Raises SourceError if a document can't be read or is not JSON.
         """

@@ -46,7 +46,7 @@ def read(source: Source) -> Iterator[Batch]:
 def read_sample(source: Source) -> tables.Sample:
     """Return the first rows of a query or table.
 
-    Raises SourceError as `read` does.
+    Raises the errors of `read`.
     """
     with _open_cursor(source) as cursor:
         query = sql.SQL("SELECT * FROM ({}\n) AS rows LIMIT {}")

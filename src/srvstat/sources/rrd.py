@@ -62,7 +62,7 @@ def read(source: Source) -> Iterator[Batch]:
 def read_sample(source: Source) -> Sample:
     """Return the first rows of an archive.
 
-    Raises SourceError and UsageError as `read` does.
+    Raises the errors of `read`.
     """
     database = _read_archives(source)
     chosen = _choose(source, database)

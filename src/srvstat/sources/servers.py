@@ -226,7 +226,7 @@ _T = TypeVar("_T")
 
 _LINES_PER_CHUNK = 1_000
 _MEMBERS = (*ServerDetail.list_members(), "sourceId", "completed", "publishable")
-"""The keys of a record: those of the specification and three of our own."""
+"""The keys of a record: the keys in the specification and three of our own."""
 
 
 class FieldError(ValueError):
@@ -416,7 +416,8 @@ def read_records(source: Source) -> list[PartialRecord]:
     Warns about each field whose values in public servers don't have the form that the specification
     describes (2.6). The values are kept unchanged (D20).
 
-    Raises SourceError for an invalid record, with its line and field, and as `read_blocks` does.
+    Raises SourceError for an invalid record, with its line and field, and the errors of
+    `read_blocks`.
     """
     found: dict[PartialRecord, int] = {}
     identifier_lines: dict[tuple[str, str], int] = {}

@@ -39,7 +39,7 @@ def read(source: Source) -> Iterator[Batch]:
 def read_sample(source: Source) -> Sample:
     """Return the first rows of a sheet.
 
-    Raises SourceError and UsageError as `read` does.
+    Raises the errors of `read`.
     """
     sheet = _open_sheet(source)
     table = next(_read_tables(source, sheet))

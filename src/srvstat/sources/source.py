@@ -164,15 +164,13 @@ class Source:
             raise SourceError(f"{self.title}: not a regular file; name a file")
 
     def report_rows(self, done: int, more: int, total: int) -> None:
-        """Report progress in bytes: the estimated size of `more` rows that were read after `done`
-        rows."""
+        """Report progress in bytes: the estimated size of the `more` rows after `done` rows."""
         if self.on_bytes and total > 0:
             size = self.get_size() or 0
             self.on_bytes(size * (done + more) // total - size * done // total)
 
     def format_place(self, place: int) -> str:
-        """Format a place for messages: the source with a line number, or with a row number if it is
-        not text."""
+        """Format a place for messages: the source with a line, or with a row if it is not text."""
         return f"{self.title}, {'line' if self.kind in registry.TEXT_KINDS else 'row'} {place}"
 
     def build_error(self, place: int, reason: str) -> SourceError:
@@ -215,7 +213,7 @@ class Source:
     def read_text(self) -> Iterator[str]:
         """Read the decompressed text, in chunks of any length.
 
-        Raises EncodingError if the text is not UTF-8, and SourceError as `read_chunks` does.
+        Raises EncodingError if the text is not UTF-8, and the errors of `read_chunks`.
         """
         try:
             yield from codecs.iterdecode(self.read_chunks(), "utf-8-sig")
@@ -307,7 +305,7 @@ class _Zstd(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer with at least one decompressed byte. Return 0 at the end.
 
-        Raises gzip's errors: EOFError if the data is cut off, zlib.error if the data is damaged.
+        Raises gzip's errors: EOFError if the data are cut off, zlib.error if the data are damaged.
         """
         while not self._text:
             # A compressed frame of 1024 bytes decompresses to at most 32 MiB.
@@ -510,7 +508,7 @@ def expand_name(
     """Return the sources that a name stands for: a file, or the files of a folder or pattern.
 
     `build` returns the source of a file. Skips the file `servers`, and non-data files in a folder
-    with a warning. If the folder has Parquet files, reads only those.
+    with a warning. If the folder has Parquet files, reads only them.
 
     Raises UsageError if no file matches a pattern. Raises SourceError if a folder has no data.
     """

@@ -48,7 +48,7 @@ def read(source: Source) -> Iterator[Batch]:
 def read_sample(source: Source) -> Sample:
     """Return the first rows of a query, or of the table that has times and counts.
 
-    Raises SourceError as `read` does, but does not detect a damaged database.
+    Raises the errors of `read`, but does not detect a damaged database.
     """
     with _open_database(source) as connection:
         rows = _choose_rows(source, connection)
@@ -189,8 +189,7 @@ def _classify(value: Any) -> str | None:
 def _find_names(
     connection: sqlite3.Connection, table: str, columns: Sequence[str], tables: Sequence[str]
 ) -> dict[str, str]:
-    """Return SQL expressions, by name, that look up the server names to which columns such as
-    `server_id` refer."""
+    """Return SQL expressions that look up the names to which columns such as `server_id` refer."""
     keys = {
         column: other
         for column in columns

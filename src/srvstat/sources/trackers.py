@@ -42,7 +42,7 @@ _OLD_COUNT = "player"
 def read_minetrack(source: Source) -> Iterator[Batch]:
     """Read the pings of a database, in the order of its rows.
 
-    Raises SourceError as `sqlite.read` does.
+    Raises the errors of `sqlite.read`.
     """
     mapping = _PINGS
     if _OLD_COUNT in sqlite.read_sample(replace(source, mapping=_PINGS)).table.names:
@@ -158,7 +158,7 @@ def read_prometheus(source: Source) -> Iterator[Batch]:
 def read_prometheus_sample(source: Source) -> Sample:
     """Return the first samples of a source, with a column for each label.
 
-    Raises SourceError as `read_prometheus` does.
+    Raises the errors of `read_prometheus`.
     """
     answers, is_whole = read_first_values(source)
     found = (

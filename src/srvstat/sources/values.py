@@ -399,7 +399,7 @@ def _find_day(digits: str) -> date | None:
 def _parse_local(written: str, zone: str | None) -> int:
     """Return the instant of a local time such as `2014-11-23T00:00`.
 
-    Raises InstantError if there is no zone, and as `convert_local_time` does.
+    Raises InstantError if there is no zone, and the errors of `convert_local_time`.
     """
     if zone is None:
         raise time.InstantError(time.NO_TIME_ZONE)
@@ -454,8 +454,7 @@ def convert_local_time(at: int, zone: str) -> int:
 
 
 def _find_offsets(at: int, zone: str) -> tuple[int, int]:
-    """Return the UTC offsets of a local time in milliseconds, for its first and its second occurrence.
-    """
+    """Return the UTC offsets in milliseconds of a local time's first and second occurrence."""
     local = (_EPOCH + timedelta(milliseconds=at)).replace(tzinfo=ZoneInfo(zone.partition(":")[0]))
     first, second = (local.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
     return first // timedelta(milliseconds=1), second // timedelta(milliseconds=1)

@@ -17,8 +17,9 @@ from srvstat.support.commands import VARIABLE
 from srvstat.support.recordings import Unreadable, UnreadableError
 
 _MAX_COST = 1 << 28
-"""The maximum number of characters to search for the values of variables, which may refer to each
-other."""
+"""The maximum number of characters to search for the values of variables.
+
+Without it, variables that refer to each other often would take too long."""
 # A line that continues a call has keyword arguments, which are written without spaces.
 _LINE = r"(?:(?<![(,]\n)^|^(?=[^\n=]{0,99}[ \t]=))[ \t]*+"
 _DECLARED = r"(?:export[ \t]+)?(?:(?:const|let|var)[ \t]+)?"

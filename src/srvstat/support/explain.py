@@ -25,8 +25,8 @@ def explain(
 ) -> Explanation:
     """Answer a request, and explain the answer and the observations of its servers.
 
-    `at`, in Unix milliseconds, replaces the snapshot's own as_of; for Get Server, only that of the
-    observations.
+    `at`, in Unix milliseconds, replaces the snapshot's own as_of; for Get Server, only the as_of of
+    the observations.
 
     Raises UnknownServerError for an unknown server, and SnapshotError if data are damaged or the
     statistics contradict the observations.

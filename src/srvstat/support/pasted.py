@@ -95,7 +95,7 @@ def find_response(text: str) -> tuple[RecordedResponse | None, int | None]:
     """
     head = [None, *_HEAD.finditer(text)][
         -1
-    ]  # the last head follows those of 100 Continue and of redirects
+    ]  # the last head follows heads of 100 Continue and redirects
     body = _BODY.search(text, head.end() if head else 0)
     date = _DATE.search(head[2]) if head else None
     answered_at = recordings.parse_date(date[1].strip()) if date else None

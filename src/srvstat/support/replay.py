@@ -392,8 +392,11 @@ class _Replayer:
 
 
 def _move(at: int, interval: documents.Interval) -> int:
-    """Return the instant in an interval nearest to a time. If the interval ends before the time, its
-    end is rounded down to a whole second, if that is still in the interval."""
+    """Return the instant in an interval nearest to a time.
+
+    If the interval ends before the time, this is its end, rounded down to a whole second if that is
+    still in the interval.
+    """
     if at > interval.to:
         at = interval.to // 1_000 * 1_000  # so that people can type it
     return max(at, interval.from_)

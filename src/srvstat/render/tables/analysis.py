@@ -439,8 +439,7 @@ _PADDING = (0, 1, 0, 0)
 
 
 def _create_clock(zone: ZoneInfo, instants: Iterable[int]) -> Callable[[int], str]:
-    """Return a function that formats all instants with the same precision, as fine as any of them
-    needs.
+    """Return a function that formats instants with the finest precision that any of them needs.
 
     If their UTC offsets differ, the function adds the offset, because local times can repeat.
     """

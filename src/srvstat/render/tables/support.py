@@ -23,8 +23,7 @@ from srvstat.render.text import NOTHING, UTC, format_count, format_id, format_ti
 
 _APART = {"current": "current counts", "notComparable": "what can't be compared"}
 _MAX_EXCHANGES = 50
-"""The maximum number of exchanges with a line each. With more, all matching exchanges share a line.
-"""
+"""The maximum number of exchanges with a line each. With more, matching exchanges share lines."""
 _MAX_ROWS = 40
 """Enough for all values of a comparison of five servers."""
 _MAX_VALUE_WIDTH = 40
@@ -159,8 +158,7 @@ def _format_minute(at: int) -> str:
 
 
 def _describe_clock(exchange: support.ReplayedExchange) -> str:
-    """Describe which clock determined the as-of time of a response, and by how much the clocks differ.
-    """
+    """Describe the clock that determined the as-of time, and by how much the clocks differ."""
     if exchange.clock != "service" or exchange.answered_at is None:
         agrees = " and the Date of the response" if exchange.answered_at is not None else ""
         return "" if exchange.clock is None else f" by the clock of the client{agrees}"

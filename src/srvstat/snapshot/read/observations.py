@@ -34,8 +34,7 @@ def iter_observations(
 
 
 def _iter_blocks(snapshot: Snapshot, server: ServerRow, window: Window) -> Iterator[Observations]:
-    """Yield the blocks with a server's observations in a window. They can include observations outside
-    the window."""
+    """Yield the blocks with a server's observations in a window, and with some around it."""
     file = snapshot.get_file(server)
     with file.convert_decode_errors(f"the observations of {server.title}"):
         wanted = window.locate(read_block_ends(server))
@@ -48,7 +47,7 @@ def _cut(observations: Observations, window: Window) -> Observations:
 
 
 class Extreme(NamedTuple):
-    """The greatest or the least count, and the first and the last time that it was observed."""
+    """The highest or the lowest count, and the first and the last time that it was observed."""
 
     players: int
     first_at: int
@@ -134,13 +133,13 @@ class WindowFigures:
 
     @property
     def peak(self) -> Extreme | None:
-        """The greatest count, or None if there are no counts."""
+        """The highest count, or None if there are no counts."""
         players = self.counts.players
         return self._find(int(players.max())) if len(players) else None
 
     @property
     def lowest(self) -> Extreme | None:
-        """The least count, or None if there are no counts."""
+        """The lowest count, or None if there are no counts."""
         players = self.counts.players
         return self._find(int(players.min())) if len(players) else None
 
@@ -203,8 +202,8 @@ class WindowFigures:
         """Whether gaps or irregular polling change the mean by more than 1 percent.
 
         The time-weighted mean must differ both from the plain mean and from the weighted mean for
-        regular polling. The latter excludes the effect of the window's end, which shortens the last
-        observation even with regular polling.
+        regular polling. The second comparison excludes the effect of the window's end, which
+        shortens the last observation even with regular polling.
         """
         count, total, regular = self.count, self.total, int(2 * (self.usual_interval or 0))
         last, last_players = min(int(self.durations[-1]), regular), self.last or 0

@@ -118,8 +118,8 @@ def _check(manifest: "Manifest") -> None:
 class ShardedSnapshot(SnapshotBase):
     """An open folder of shards. `open_snapshot` opens one.
 
-    Its responses equal those of one file with all servers; only the root differs. Each shard is
-    opened on first use, compared with the manifest, and remains open.
+    Its responses are as from one file with all servers; only the root differs. Each shard is opened
+    on first use, compared with the manifest, and remains open.
     """
 
     def __init__(self, folder: str, manifest: "Manifest") -> None:

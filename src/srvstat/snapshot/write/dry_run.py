@@ -74,8 +74,7 @@ class _WatchedIntake(Intake):
         super().take_batch(number, batch)
 
     def describe_row(self, row: tuple[str, int, int]) -> UnderstoodRow:
-        """Return an observation with the id of its server. The id is None if the row would not be
-        kept."""
+        """Return an observation with its server's id, or None as the id if it would not be kept."""
         name, observed_at, players = row
         server_id = None
         as_of = self.inputs.as_of
@@ -87,8 +86,9 @@ class _WatchedIntake(Intake):
 
 
 def _sort_observations(intake: Intake) -> tuple[int, list[int], Counter[int]]:
-    """Return the number of observations, the first and last times of all servers, and the number of
-    servers with each polling interval.
+    """Return the number of observations, the servers' first and last times, and their intervals.
+
+    The intervals are the polling intervals, with the number of servers for each.
     """
     kept, ends, intervals = 0, list[int](), Counter[int]()
     intake.name_servers()

@@ -149,7 +149,7 @@ def find_refusal(intake: Intake) -> Excess | None:
     title, rejected = intake.inputs.observations[worst].title, rejects.malformed_of[worst]
     others = f" (and too many of {len(lost) - 1:,} more)" if len(lost) > 1 else ""
     reasons = describe_reasons(rejects.list_reasons(worst), rejected="")
-    # A given limit applies to all sources together, whose share is at most the greatest share of a
+    # A given limit applies to all sources together, whose share is at most the highest share of a
     # source.
     admitted = f"{_round_up(shares[worst])}%"
     return Excess(
