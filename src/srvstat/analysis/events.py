@@ -328,7 +328,10 @@ def _find_level_changes(values: _Values, slack: float) -> list[_Judged]:
 
 
 def _compute_deviation(spread: Any, expected: Any) -> Any:
-    """Return the scaled median deviation, but at least 5 % of the expected value and 1 player."""
+    """Return the scaled median absolute deviation, with a lower bound.
+
+    The bound is 5 % of the expected value, but at least 1 player.
+    """
     return max(_MAD_FACTOR * spread, expected / 20, 1)
 
 

@@ -186,7 +186,7 @@ def compute_median_slope(positions: Numbers, totals: Exact, counts: Numbers) -> 
 
     This is the estimator of Theil (1950) and Sen (1968). The averages are `totals / counts`, at
     strictly ascending positions; there are at least two. For an even number of slopes, the median
-    is the mean of the two middle ones. Ten years of days need up to 600 MB.
+    is the mean of the two middle slopes. Ten years of days need up to 600 MB.
     """
     xs, ys = (positions - positions[0]).astype(float), divide(totals, counts).astype(float)
     slopes = np.concatenate(list(_iter_slopes(xs, ys)))
@@ -223,7 +223,7 @@ def compute_median_slope(positions: Numbers, totals: Exact, counts: Numbers) -> 
 
 
 def _iter_slopes(xs: Doubles, ys: Doubles) -> Iterator[Doubles]:
-    """Yield the slopes between each average and all later ones, in batches, in ascending order."""
+    """Yield batches of the slopes between each average and all later averages, in order."""
     for start in range(0, len(xs), _AT_ONCE):
         some = slice(start, start + _AT_ONCE)
         with np.errstate(invalid="ignore"):  # the slope from an average to itself

@@ -1,4 +1,4 @@
-"""Build and update snapshots from data frames, such as pandas, polars, Arrow or DuckDB objects."""
+"""Build and update snapshots from data frames of pandas, polars, Arrow, DuckDB and others."""
 
 import re
 import warnings

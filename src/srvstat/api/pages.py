@@ -163,7 +163,7 @@ class LookOptions:
     def check(self, *, is_png: bool) -> None:
         """Check the texts, the size and the theme.
 
-        Raises ParameterError if one of them is invalid.
+        Raises ParameterError for an invalid value.
         """
         check_choice("theme", self.theme, get_args(Theme))
         for name in ("title", "subtitle", "caption"):

@@ -172,7 +172,10 @@ class Snapshot:
 
     @property
     def as_of(self) -> str:
-        """The end of the snapshot, and by default of windows, such as `2026-03-01T12:00:00.000Z`."""
+        """The end of the snapshot, such as `2026-03-01T12:00:00.000Z`.
+
+        By default, windows end at this time.
+        """
         with self._use() as file:
             return time.format_instant(file.as_of)
 

@@ -151,7 +151,7 @@ class Service:
         return Exchange(request, now, head, key_filter, entry, headers, as_of, current.root)
 
     def _note(self, exchange: Exchange, response: Response | None = None) -> None:
-        """Add a request to the journal, and its response, if it gets one, to the log entry."""
+        """Add a request to the journal, and its response, if any, to the log entry."""
         entry, head = exchange.entry, exchange.head
         fault = entry.get("simulated")
         if response and fault not in {"drop", "reset"}:

@@ -38,8 +38,8 @@ def format_quota(plan: str, limit: int, quota: Quota) -> dict[str, str]:
     """Return the headers that tell a client its plan's limit and the remaining quota.
 
     They follow draft-ietf-httpapi-ratelimit-headers-11, which defines `t` as the time within which
-    a client can use no more than `r`. So `r` requests succeed immediately, and another one after
-    `t` seconds. With the whole window as `t`, a client would wait longer than necessary.
+    a client can use no more than `r`. So `r` requests succeed immediately, and another request
+    after `t` seconds. With the whole window as `t`, a client would wait longer than necessary.
     """
     allowed, remaining = min(limit, _MAX_INTEGER), min(quota.remaining, _MAX_INTEGER)
     return {

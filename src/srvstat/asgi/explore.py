@@ -89,7 +89,7 @@ class _Span(NamedTuple):
 
 
 def _parse_span(given: Mapping[str, str]) -> _Span:
-    """Parse `range` and `tz`. Raises InvalidRequestError if one of them is invalid."""
+    """Parse `range` and `tz`. Raises InvalidRequestError for an invalid value."""
     try:
         zone = find_zone(given.get("tz", "UTC"))
     except UsageError:
@@ -100,7 +100,7 @@ def _parse_span(given: Mapping[str, str]) -> _Span:
 def _parse_search(given: Mapping[str, str]) -> tuple[FilterOptions, int]:
     """Parse `text`, which filters servers by words, and `limit`, the maximum number of servers.
 
-    Raises InvalidRequestError if one of them is invalid.
+    Raises InvalidRequestError for an invalid value.
     """
     text = given.get("text", "")
     if len(text) > _MAX_TEXT:

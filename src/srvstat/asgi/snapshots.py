@@ -132,7 +132,7 @@ class ServedSnapshot:
         self._limits = [*map(asyncio.Semaphore, (_MAX_EXPLORING, _MAX_COMPARING, WORKERS))]
         self._file = ReloadedFile(path, "snapshot", log.add_event, identify=identify_snapshot)
         # Each response verifies the rows that it reads. A new file is verified completely, because
-        # a service with a valid file must not switch to a damaged one.
+        # a service with a valid file must not switch to a damaged file.
         self._open_new = partial(_open_for_workers, path, check_chain)
         self.current = Generation(_open_for_workers(path))
         """The generation in use, without a check for a new file."""
@@ -161,7 +161,7 @@ class ServedSnapshot:
         return self._file.has_rejected
 
     async def get_generation(self) -> Generation:
-        """Return the generation of the file at the path, or the previous one if that is rejected.
+        """Return the generation of the file at the path; of the previous file if this is rejected.
 
         Use it before the next `await`, because a replaced generation may be closed.
         """

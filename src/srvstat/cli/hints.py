@@ -277,7 +277,7 @@ def _find_neighbors(snapshot: Snapshot, unknown: ServerReference) -> list[str]:
 def _search_servers(
     snapshot: Snapshot, text: str
 ) -> tuple[list[ServerRow], list[ServerRow], list[ServerRow]]:
-    """Return the first servers with this name, with this text, and with similar names."""
+    """Return the first servers with this name, with these words, and with similar names."""
     wanted = selection.FilterOptions([text])
     spelled = " ".join(text.split()).casefold()
     named: list[ServerRow] = []

@@ -414,7 +414,8 @@ else
 fi"""
 """Replaces the end of Typer's zsh script, which works only with `source`.
 
-With this end, a script in $fpath also completes on first use."""
+With this end, a script in $fpath also completes on first use.
+"""
 
 _Shell = Literal["bash", "zsh", "fish"]
 

@@ -126,7 +126,7 @@ class _Picker:
         return []
 
     def _render(self) -> str:
-        """Draw the list over the previous one, with the cursor after the text."""
+        """Draw the list over the previous list, with the cursor after the text."""
         screen = output.create_screen()
         height = max(min(_LINES, shutil.get_terminal_size().lines - 3), 1)
         first = max(self._at - height + 1, 0)

@@ -122,7 +122,7 @@ def build_server_reference(identifier: str, *, by: str | None = None) -> ServerR
 def parse_server_reference(identifier: str, by: str | None = None) -> ServerReference:
     """Parse `identifier` and `by` of an HTTP request. The identifier has no namespace prefix.
 
-    Raises InvalidRequestError if one of them is invalid.
+    Raises InvalidRequestError for an invalid value.
     """
     reference = {"identifier": identifier, "by": _check_namespace(by)}
     return _validate_request(ServerReference, reference)

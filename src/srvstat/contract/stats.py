@@ -73,8 +73,8 @@ def compute_ranking_statistics(
 ) -> Statistics:
     """Return the statistics of `count` observations with the sum `total`.
 
-    `find_value` returns the observation with a rank, counted from 0. The result is as from
-    `compute_statistics` for the same observations.
+    `find_value` returns the observation with a rank, counted from 0. The result equals the result
+    of `compute_statistics` for the same observations.
     """
     if not count:
         return Statistics(0, None, None, None, None, growth)

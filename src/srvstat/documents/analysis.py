@@ -66,8 +66,8 @@ class FiguresPart:
     - `lowest_first_at`, `lowest_last_at`: the first and the last time of the lowest count.
     - `quantiles`: the requested quantiles.
     - `time_weighted_average`: the mean weighted by durations. An observation lasts until the next
-      one, the last one until the end of the window, and each at most three polling intervals. With
-      `hold`, each count lasts until the next one, the last one until `as_of`.
+      observation or the end of the window, but at most three polling intervals. With `hold`, each
+      count lasts until the next count or `as_of`.
     - `above`: the hours with more than the requested players, by durations; None unless requested.
     - `usual_interval_seconds`: the polling interval; None for fewer than two observations and with
       `hold`.
@@ -436,7 +436,7 @@ class PeakHours(base.CountsDocument, RowDocument):
 
 
 EventKind = Literal["gap", "zeros", "unusualDay", "stepChange", "belowUsual"]
-"""Events: no observations, no players, an unusual day, a level change, a low last hour."""
+"""Kinds of events: no observations, no players, an unusual day, a level change, a low last hour."""
 
 
 @dataclass(frozen=True, slots=True)

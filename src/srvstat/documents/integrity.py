@@ -206,7 +206,7 @@ class GapsEvidence(base.Part):
     """The coverage of the window from the first observation on, and its longest gaps.
 
     `gap_count` is the number of all gaps: intervals of more than 1.5 polling intervals between
-    successive observations, or from the last one to the end of the window.
+    successive observations, or from the last observation to the end of the window.
     """
 
     coverage: float

@@ -21,7 +21,7 @@ class RowCounts:
     """The number of rows with each outcome.
 
     - `unit`: `cell` for wide tables, otherwise `row`.
-    - `read`: all rows except empty ones; each was kept, repeated, conflicting, rejected or skipped.
+    - `read`: all rows except empty rows; each was kept, repeated, conflicting, rejected or skipped.
     - `withheld`: the number of servers that are not public.
     - `completed`: for each field, the number of servers whose records lacked it.
     """
@@ -181,7 +181,7 @@ class FleetSummary(RowCounts):
     - `servers`: the number of results.
     - `observed`: the number of servers with an observation in the window, `(start, as_of]`.
     - `start`: None if only a snapshot was written.
-    - `manifest`: describes the snapshot, if one was written.
+    - `manifest`: describes the snapshot, if it was written.
     """
 
     reject_reasons: Mapping[str, int]

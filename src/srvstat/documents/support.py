@@ -210,7 +210,7 @@ class ServerExplanation(base.ServerPart):
       provides it, or 0.
     - `first_in_snapshot_at`, `last_in_snapshot`: independent of the response's as-of time.
     - `sum`: divided by `sample_count`, it is the mean.
-    - `middle`: the two middle values, or one if their number is odd.
+    - `middle`: the two middle values, or the middle value if their number is odd.
     - `usual_interval_seconds`: the polling interval: the median interval between successive
       observations.
     - `expected_count`: the number of polling intervals in the window, rounded down. None for fewer
@@ -218,11 +218,11 @@ class ServerExplanation(base.ServerPart):
     - `coverage`: the observed share of the window; None in the same cases.
     - `gap_count`: the number of intervals over 1.5 polling intervals, including intervals to the
       edges of the window.
-    - `gaps`: the longest of them, longest first.
+    - `gaps`: the longest of these intervals, longest first.
     - `time_weighted_average`: the mean weighted by durations. An observation lasts until the next
-      one, the last one until the end of the window, and each at most three polling intervals.
-    - `has_uneven_intervals`: whether gaps or irregular polling make that average differ from the
-      mean by more than 1 percent.
+      observation or the end of the window, but at most three polling intervals.
+    - `has_uneven_intervals`: whether gaps or irregular polling make the weighted average differ
+      from the mean by more than 1 percent.
     """
 
     current_players: int
@@ -499,7 +499,7 @@ class ServerChanges(base.Part):
 class ChangedAnswer(base.Part):
     """A result of Compare Servers that differs. Pointers begin at the server's result.
 
-    In each difference, `recorded` is from the old snapshot, and `recomputed` from the new one.
+    In each difference, `recorded` is from the old snapshot, and `recomputed` from the new snapshot.
     """
 
     server_id: str
@@ -512,8 +512,9 @@ class SnapshotDiff(base.SnapshotDocument):
 
     - `as_of`: the time of the responses.
     - `root`: the root of the new snapshot.
-    - `compared_from`: if one is a bundle, the time from which both have observations. Earlier days,
-      responses for windows that begin earlier, and servers that a bundle lacks are not compared.
+    - `compared_from`: if a snapshot is a bundle, the time from which both have observations.
+      Earlier days, responses for windows that begin earlier, and servers that a bundle lacks are
+      not compared.
     """
 
     document: Literal["diff"] = "diff"

@@ -18,7 +18,7 @@ from srvstat.sources.values import SECONDS
 Conflicts = Literal["first", "lowest"]
 """How to resolve conflicting observations, which have the same server and time (D16).
 
-`first` keeps the first observation by source, then by row; `lowest` the one with the fewest
+`first` keeps the first observation by source, then by row; `lowest` the observation with the fewest
 players.
 """
 

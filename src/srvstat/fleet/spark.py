@@ -293,7 +293,7 @@ _SERVERS = "id STRING, cfxId STRING, sourceId STRING, players STRUCT<current: BI
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job in Spark's current session, or in a new one, and return the exit code."""
+    """Run the job in Spark's current or a new session, and return the exit code."""
     try:
         with _convert_errors():
             _run(_parse(arguments))

@@ -80,7 +80,7 @@ def choose_time_ticks(
 
     Steps are minutes, hours, days, Mondays, months or years. Labels are `12:00`, `Mar 4`, `Mar` or
     `2026`: midnight is labeled with its day, and January with its year. A time that the clock skips
-    has no tick, but every day has one. Ticks are at least about `least` milliseconds apart.
+    has no tick, but every day has a tick. Ticks are at least about `least` milliseconds apart.
     """
     # When a clock is set back, it can show times before the local start or after the local end.
     low = convert_to_local(start, zone) - timedelta(hours=2)

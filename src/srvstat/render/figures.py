@@ -73,7 +73,7 @@ def format_first_last(first: int | None, rise: int | None, arrow: str = "→") -
 def format_change(change: ChangePart | None, average: float | None) -> tuple[str, ...]:
     """Format the change of an average in players and percent: `+12.34` and `+5.3%`.
 
-    `average` is the later average. The percentage is omitted if the earlier one is less than 1.
+    `average` is the later average. The percentage is omitted if the earlier average is less than 1.
     """
     if change is None:
         return ()

@@ -142,7 +142,7 @@ def _describe_averages(
 
 
 def _describe_one(document: PictureDocument, name: str) -> str | None:
-    """Return the finding about a single server, if there is one."""
+    """Return the finding about a single server, if any."""
     (server,) = document.servers
     if isinstance(server, analysis.ServerPeakHours) and (busiest := find_busiest(server)):
         return f"{name} is busiest on {text.format_hour(busiest.weekday, busiest.hour)}"

@@ -501,7 +501,7 @@ def _build_steps(caption: str, growth: analysis.GrowthDocument, labels: html.Lab
 
 
 def _build_step(step: analysis.GrowthStepPart, part: str) -> Element:
-    """Build the average of a step, and its change if there is one."""
+    """Build the average of a step, and its change, if any."""
     average = html.build_average(step.average_players)
     if step.is_partial and step.average_players is not None:
         # The number comes last, to be aligned with the others in its column.

@@ -449,7 +449,7 @@ def find_bucket(hash: bytes, count: int) -> int:
 def find_entries(bucket: Bucket, wanted: bytes) -> list[tuple[int, bytes]]:
     """Return the number and the digest of each server whose identifier has the hash `wanted`.
 
-    There is rarely more than one. Each server's row shows its actual identifier.
+    There is rarely more than one such server. Each server's row shows its actual identifier.
     """
     found = []
     at = bucket.entries.find(wanted)

@@ -3,7 +3,7 @@
 A column stores offsets into a byte buffer. Texts are read as little-endian 8-byte words; a few
 multiplications convert eight digits. Texts that differ only in digits share a shape, and a column
 has few shapes. So the parts of a time are located once per shape and then read from all its texts
-at once. The results are as from `srvstat.sources.values`.
+at once. The results are the same as from `srvstat.sources.values`.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -42,7 +42,7 @@ _UNIX_TIME = re.compile(r"1[0-9]{9}(?:[0-9]{3}){0,3}(?:\.[0-9]*)?")
 _SPACES = re.compile(r"[ \t]+")
 _COMMENT = "#"
 _TITLE = re.compile(r'(?:"[^"]*"|[^",;\t]*)(?:,{2,}|;{2,}|\t{2,})')
-"""Matches a spreadsheet's title line above the header: one field followed by empty ones."""
+"""Matches a spreadsheet's title line above the header: one field followed by empty fields."""
 
 _LONGEST_RECORD = 65_536
 """The maximum size of a record that spans lines.

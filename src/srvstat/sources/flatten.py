@@ -343,7 +343,7 @@ def _choose_parts(
     missing: Collection[str] | None,
     depth: int,
 ) -> list[str]:
-    """Return the paths of the tables to read: the best one, and others with the same columns."""
+    """Return the paths of the tables to read: the best table, and others with the same columns."""
     if missing is not None and not missing:
         return []
     own = [row for row, _ in found[:_PROBE]]

@@ -195,7 +195,7 @@ class _Rows:
                 yield _build_table(rows[start : start + _ROWS_PER_TABLE])
 
     def complete(self, table: Table) -> Table:
-        """Add the wanted columns that earlier tables had, as empty ones.
+        """Add the wanted columns that earlier tables had, as empty columns.
 
         A table without rows gets all wanted columns.
         """

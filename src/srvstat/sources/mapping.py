@@ -143,7 +143,7 @@ class MappingOptions:
     game: str | None = None
 
     def merge(self, other: Self) -> Self:
-        """Return these options, completed with the other ones where they don't conflict."""
+        """Return these options, completed with the other options where they don't conflict."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         merged = replace(other, **{name: value for name, value in given.items() if value})
         if self.wide:

@@ -316,7 +316,7 @@ class _Times(NamedTuple):
 
 @dataclass(slots=True)
 class _Search:
-    """Finds the options for some sources from their samples, and describes the first one."""
+    """Finds the options for some sources from their samples, and describes the first source."""
 
     sources: Sequence[Source]
     samples: Sequence[tuple[Source, Sample]]

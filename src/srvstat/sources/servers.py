@@ -343,7 +343,7 @@ def is_source_id(text: str) -> bool:
 def _check_source_ids(value: Any) -> tuple[str, ...]:
     """Check one or several source identifiers, and drop duplicates.
 
-    Raises ValueError if one is invalid.
+    Raises ValueError for an invalid identifier.
     """
     return tuple(dict.fromkeys(map(check_source_id, value if isinstance(value, list) else [value])))
 
@@ -452,7 +452,7 @@ def format_records(records: Iterable[ServerRecord]) -> Iterator[bytes]:
 
 def _list_fields(record: ServerRecord) -> dict[str, Any]:
     """Return the fields of a record, without default values."""
-    # An empty hostname or iconUrl differs from a missing one.
+    # An empty hostname or iconUrl is not a missing value.
     found: dict[str, Any] = {"id": record.id, "iconUrl": record.icon_url}
     if record.source_id is not None:
         found["sourceId"] = record.source_ids if record.other_source_ids else record.source_id

@@ -487,7 +487,7 @@ def read_batches(source: Source) -> Iterator[Batch]:
 def check_sources(sources: Sequence[Source]) -> None:
     """Check that all files are readable before any of them is read.
 
-    Raises SourceError if one is not.
+    Raises SourceError for an unreadable file.
     """
     for source in sources:
         is_file = source.name != STDIN and not source.is_in_memory and not is_url(source.name)

@@ -123,7 +123,7 @@ _COUNT_REASONS = (
 _NO_DIGIT = re.compile(r"[^0-9]")
 _MOST_DIGITS = 16
 FIRST_YEAR_OF_1900S = 69
-"""Two-digit years from this one on are in the 20th century, as in strptime."""
+"""Two-digit years from this year on are in the 20th century, as in strptime."""
 NOON = 12
 NO_SUCH_HALF = "no such time of day (hours 1 to 12 before AM and PM)"
 
@@ -377,7 +377,7 @@ def parse_number(digits: str, fraction: str = "", zone: str | None = None) -> in
     """Return the instant of a number with no declared unit.
 
     Eight digits that form a date mean midnight in the zone. Any other number is Unix milliseconds
-    from 2001 on: an earlier one is more likely to be seconds, days or a date.
+    from 2001 on: an earlier time is more likely to be seconds, days or a date.
 
     Raises InstantError if the number is neither.
     """

@@ -19,7 +19,8 @@ from srvstat.support.recordings import Unreadable, UnreadableError
 _MAX_COST = 1 << 28
 """The maximum number of characters to search for the values of variables.
 
-Without it, variables that refer to each other often would take too long."""
+Without it, variables that refer to each other often would take too long.
+"""
 # A line that continues a call has keyword arguments, which are written without spaces.
 _LINE = r"(?:(?<![(,]\n)^|^(?=[^\n=]{0,99}[ \t]=))[ \t]*+"
 _DECLARED = r"(?:export[ \t]+)?(?:(?:const|let|var)[ \t]+)?"

@@ -238,7 +238,7 @@ def _read_command(place: str, words: list[str], *, has_input: bool) -> list[Exch
 def _read_curl(words: Iterable[str]) -> Options:
     """Return the options by long name; a bare URL is a `url`.
 
-    Raises UnreadableError for unknown ones.
+    Raises UnreadableError for unknown options.
     """
     options: list[tuple[str, str]] = []
     rest = iter(words)

@@ -201,7 +201,7 @@ def _convert_item(request: Any, response: Any) -> dict[str, Any]:
     if response is None:
         return {"request": sent}
     body = response.get("body")
-    if body is None and response.get("stream") is not None:  # of newman
+    if body is None and response.get("stream") is not None:  # newman stores the body here
         body = bytes(response["stream"]["data"]).decode("utf-8", "replace")
     received = {"headers": _list_headers(response), "content": {"text": body}}
     return {"request": sent, "response": {"status": response["code"], **received}}
@@ -255,7 +255,7 @@ def read_cassette(title: str, chunks: Iterator[bytes]) -> Exchanges:
     for number, each in enumerate(found, 1):
         place = f"{title}, interaction {number}"
         try:
-            at = recordings.parse_date(str(each.get("recorded_at")))  # of Ruby
+            at = recordings.parse_date(str(each.get("recorded_at")))  # from Ruby VCR
             sent, received = _convert(each["request"]), _convert(each["response"])
             entry = {"startedDateTime": at and str(at), "request": sent, "response": received}
             yield recordings.read_har_entry(place, entry)

@@ -1,4 +1,4 @@
-"""Respond to recorded requests again, and compare the responses with the recorded ones."""
+"""Respond to recorded requests again, and compare the responses with the recorded responses."""
 
 import re
 from collections import Counter
@@ -109,7 +109,7 @@ class ReplaySettings(NamedTuple):
 def replay(
     snapshot: Snapshot, exchanges: Iterable[Exchange | Unreadable], settings: ReplaySettings
 ) -> documents.Replay:
-    """Respond to all exchanges again, and compare the responses with the recorded ones.
+    """Respond to all exchanges again, and compare the responses with the recorded responses.
 
     Raises SnapshotError if the snapshot is damaged, and the errors of the exchanges' iterator.
     """
@@ -191,7 +191,7 @@ class _Replayer:
         raise NotReproducibleError(f"status {status}: {reason}")
 
     def _judge(self, exchange: Exchange) -> Findings:
-        """Respond to an API request, and compare the response with the recorded one.
+        """Respond to an API request, and compare the response with the recorded response.
 
         Raises NotReproducibleError if the recording lacks information, and SnapshotError if data
         are damaged.
@@ -478,8 +478,8 @@ class Case(NamedTuple):
 
     - `starts_at`: the start of the earliest window, in Unix milliseconds.
     - `searched_from`: the start of the earliest window that a search would need.
-    - `explained`: the arguments of a command that gives the response to a request: to the first one
-      whose response differs, or else to the first one.
+    - `explained`: the arguments of a command that gives the response to a request: to the first
+      request whose response differs, or else to the first request.
     """
 
     references: list[ServerReference]

@@ -47,7 +47,7 @@ Reference = tuple[Namespace, str]
 def check_instants(*instants: int | None) -> None:
     """Check that numbers are valid times in Unix milliseconds. None is ignored.
 
-    Raises ForgedRowError if one is not.
+    Raises ForgedRowError for an invalid time.
     """
     if not all(instant is None or 0 <= instant <= LATEST for instant in instants):
         raise rows.ForgedRowError("not a time")

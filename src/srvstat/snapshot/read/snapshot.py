@@ -98,7 +98,7 @@ def _parse(data: bytes) -> "Manifest":
 def _check(manifest: "Manifest") -> None:
     """Compare a manifest with its checksum, and its totals with its shards.
 
-    Raises ValueError if one differs or a text is not Unicode.
+    Raises ValueError if a value differs or a text is not Unicode.
     """
     shards = manifest.shards
     if manifest.digest != manifest.compute_digest():
@@ -118,8 +118,8 @@ def _check(manifest: "Manifest") -> None:
 class ShardedSnapshot(SnapshotBase):
     """An open folder of shards. `open_snapshot` opens one.
 
-    Its responses are as from one file with all servers; only the root differs. Each shard is opened
-    on first use, compared with the manifest, and remains open.
+    It gives the same responses as a file with all servers; only the root differs. Each shard is
+    opened on first use, compared with the manifest, and remains open.
     """
 
     def __init__(self, folder: str, manifest: "Manifest") -> None:

@@ -143,7 +143,7 @@ def _check_whole(snapshot: Snapshot) -> None:
     Each server must be in its shard, a cfxId in one shard only, and the manifest must state the
     times of the first and the last observation.
 
-    Raises SnapshotError if one of these is violated.
+    Raises SnapshotError if any of these is violated.
     """
     if isinstance(snapshot, SnapshotFile):
         return

@@ -68,7 +68,7 @@ def build(
     """Build a snapshot at a path, and return a summary of its sources.
 
     `rejects`: the path of a file for malformed and conflicting rows. An existing snapshot is
-    replaced only after the new one is complete and was read back.
+    replaced only after the new file is complete and was read back.
 
     Raises SourceError if a source is refused, UsageError for an unusable path, and OutputError if a
     file can't be written.

@@ -88,7 +88,7 @@ class _WatchedIntake(Intake):
 def _sort_observations(intake: Intake) -> tuple[int, list[int], Counter[int]]:
     """Return the number of observations, the servers' first and last times, and their intervals.
 
-    The intervals are the polling intervals, with the number of servers for each.
+    The intervals are the polling intervals, with the number of servers that use each.
     """
     kept, ends, intervals = 0, list[int](), Counter[int]()
     intake.name_servers()

@@ -67,7 +67,7 @@ def list_reasons(intake: Intake) -> list[Reason]:
 
 
 def find_remedy(reasons: Iterable[Reason]) -> str | None:
-    """Return the remedy for the most frequent reason that has one, or None."""
+    """Return the remedy for the most frequent reason with a remedy, or None."""
     return next(_iter_remedies(reasons), None)
 
 
@@ -218,7 +218,7 @@ def _check_rejected(intake: Intake) -> None:
 
 
 WriteRejects = Callable[[Rejects], None]
-"""Writes the rejects to their file, if there is one. Raises OutputError if this fails."""
+"""Writes the rejects to their file, if any. Raises OutputError if this fails."""
 
 
 def discard_rejects(_rejects: Rejects) -> None:

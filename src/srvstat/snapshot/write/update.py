@@ -99,8 +99,8 @@ _REMOVE_BLOCKS = "DELETE FROM blocks WHERE server_block BETWEEN ?1 AND ?1 + ?2"
 def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSummary:
     """Add observations and servers to a snapshot, and return a summary of the new sources.
 
-    - The snapshot's observations count as read before the new ones. A new record replaces the
-      stored record of its server.
+    - The snapshot's observations count as read before the new observations. A new record replaces
+      the stored record of its server.
     - The result has the same root as a build from all sources with the same as-of time. By default,
       this is the later of the snapshot's as-of time and the latest observation.
     - `rejects`: a path, as in `build`.
