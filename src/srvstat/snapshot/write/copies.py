@@ -43,13 +43,10 @@ def write_bundle(  # noqa: PLR0913 - each is an option of the command
     """Write a bundle of some servers of a snapshot, and return a summary.
 
     - `servers`: the servers to include; repeats are ignored.
-    - `range`: the longest range that the bundle supports for windows that end at the parent's
-      as_of. The bundle starts at midnight UTC. The parent must cover the range.
+    - `range`: the bundle covers this range, from midnight UTC on. The parent must cover it.
     - `starts_at`: if given, the bundle starts with the UTC day of this time instead.
     - `case`: stored with the options of the sources.
     - `redact`: replaces names, descriptions and links, and drops the source names.
-
-    The output is replaced only by a complete file.
 
     Raises SnapshotError if the parent is damaged, UsageError if the output may not be replaced, and
     OutputError if it can't be written.

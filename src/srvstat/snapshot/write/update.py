@@ -105,9 +105,8 @@ def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSu
       this is the later of the snapshot's as-of time and the latest observation.
     - `rejects`: a path, as in `build`.
 
-    The changes are made to a copy, which then replaces the file. SQLite could change the file
-    itself, but a process that has it open would read old and new rows together, and a killed update
-    would leave a journal.
+    A changed copy replaces the file. If SQLite changed the file itself, a process that has it open
+    would read old and new rows together, and a killed update would leave a journal.
 
     Raises SnapshotError if the snapshot can't be updated, SourceError if a source is refused,
     UsageError for an unusable path or time, and OutputError if a file can't be written.
@@ -118,8 +117,7 @@ def update(path: str, inputs: Inputs, *, rejects: str | None = None) -> UpdateSu
             f"{path}: a directory, but only a snapshot file can be updated; write the shards again"
             " with `srvstat fleet --snapshots`"
         )
-    # The snapshot is renamed into place first, then the rejects.
-    with (
+    with (  # the snapshot is renamed into place first, then the rejects
         open_rejects(rejects) as write_rejects,
         lock_file(path) as locked,
         closing(open_file(path)) as old,
