@@ -94,7 +94,7 @@ class Plan(_PlanTable):
         if window.start < earliest:
             days = self.raw_history_days
             raise FeatureNotAvailableError(
-                f"the plan {self.name} includes {days:,} {'day' if days == 1 else 'days'} of raw"
+                f"plan {self.name} includes {days:,} {'day' if days == 1 else 'days'} of raw"
                 " history, but the window begins earlier; use --from"
                 f" {format_instant(max(earliest, 0))} or later"
             )

@@ -69,7 +69,7 @@ def test_the_log_has_the_reason_of_an_error(
         client.compare("harbor-city")
 
     entry = srvstat_service.find_entry(error.value.request_id)
-    assert entry["reason"] == "servers: 1 given, 2 to 5 needed"
+    assert entry["reason"] == "servers: 1 given; 2 to 5 required"
 
 
 def test_unknown_key_raises_unauthorized(srvstat_service: SrvstatService) -> None:
