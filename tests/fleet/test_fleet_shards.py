@@ -383,7 +383,7 @@ def test_a_killed_process_is_an_error() -> None:
     ("number", "error", "reason"),
     [
         (errno.EAGAIN, EngineError, THREAD_LIMIT),
-        (errno.ENOMEM, WorkerError, "a process can't be started: Cannot allocate memory"),
+        (errno.ENOMEM, WorkerError, "a process can't be started: cannot allocate memory"),
     ],
 )
 def test_processes_that_can_not_start(
