@@ -350,11 +350,11 @@ class Snapshot:
     ) -> documents.Top:
         """Rank servers by a statistic, in descending order.
 
-        - `rank_by`: `average`, `share`, `occupancy`, `median`, `peak`, `lowest`, `change`,
-          `growth`, `samples` or `current`. `change` and `growth` rank by players, not by
+        - `rank_by`: `average` (default), `share`, `occupancy`, `median`, `peak`, `lowest`,
+          `change`, `growth`, `samples` or `current`. `change` and `growth` rank by players, not by
           percentages. `by` is the deprecated name of this argument.
-        - `reverse`: whether to rank in ascending order.
-        - `limit`: the maximum number of servers. Default: 20.
+        - `reverse`: whether to rank in ascending order. Default: false.
+        - `limit`: the maximum number of servers, at least 1. Default: 20.
         - `sum`: whether to add the total of all matching servers. Default: false.
         - `text`, `game`, `region`, `tags`, `offline`: see `servers`.
         - `quantiles`, `above`, `versus`, `around`, `until_last_seen`: see `stats`.
@@ -389,7 +389,7 @@ class Snapshot:
     ) -> documents.GrowthDocument:
         """Compute the growth of servers by calendar day, week or month in `tz`.
 
-        - `step`: `day`, `week` or `month`.
+        - `step`: `day` (default), `week` or `month`.
         - `after`: a date. Adds the averages of this day and of the days 7, 30 and 90 days later,
           and their shares of this day's average.
         - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
@@ -449,7 +449,8 @@ class Snapshot:
     ) -> documents.History:
         """Read player counts, raw or per interval.
 
-        - `step`: the length of an interval, such as `1h`, `day` or `week`. None reads raw counts.
+        - `step`: the length of an interval, such as `1h`, `day` or `week`. Default: None, which
+          reads raw counts.
         - `aggregate`: how to combine the counts of an interval: `mean` (default), `median`, `max`,
           `min` or `last`. `share` and `rank` compare the averages of servers.
         - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
@@ -606,8 +607,9 @@ class Snapshot:
     ) -> documents.Timeline:
         """Compute players over time, in at most `max_steps` intervals of equal length.
 
-        - `max_steps`: the maximum number of intervals, at least 2. Intervals are usually not
-          shorter than the polling interval. `most_steps` is the deprecated name of this argument.
+        - `max_steps`: the maximum number of intervals, at least 2. Default: 1,000. Intervals are
+          usually not shorter than the polling interval. `most_steps` is the deprecated name of this
+          argument.
         - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
         Returns a Timeline document; `servers` has the average, lowest and peak players of each
