@@ -61,7 +61,7 @@ class Snapshot:
     Use it in a `with` statement to close the file. Many methods share these arguments:
 
     - `identifiers`: a list of ids, names, `id:ID` or `cfxId:ID`. None means all servers.
-    - `by`: the namespace of identifiers without a prefix, `id` or `cfxId`.
+    - `by`: the namespace of identifiers without a prefix, `id` (default) or `cfxId`.
     - `range`: the length of the window, such as `36h`, `7d`, `1y` or `all`. Default: `30d`.
     - `start` and `end`: the window `(start, end]`. Default: the last `range` before the end of the
       snapshot. Both are times: text such as `2026-01-31T12:00Z`, an aware datetime or pandas
@@ -190,7 +190,7 @@ class Snapshot:
 
         - `identifier`: an id, a name, `id:ID` or `cfxId:ID`. Names work only if the snapshot was
           built without a servers file.
-        - `by`: the namespace of an identifier without a prefix, `id` or `cfxId`.
+        - `by`: the namespace of an identifier without a prefix, `id` (default) or `cfxId`.
 
         Returns a ServerResponse; `data` has `id`, `hostname`, `players` and the other fields.
 
@@ -220,7 +220,7 @@ class Snapshot:
 
         - `identifiers`: ids, names, `id:ID` or `cfxId:ID`. Names work only if the snapshot was
           built without a servers file.
-        - `by`: the namespace of identifiers without a prefix, `id` or `cfxId`.
+        - `by`: the namespace of identifiers without a prefix, `id` (default) or `cfxId`.
         - `range`: `24h`, `7d`, `30d`, `90d` or `1y`. Default: `30d`.
         - `at`: the end of the window. Default: the end of the snapshot.
 
@@ -287,8 +287,8 @@ class Snapshot:
 
         - `text`: words that must all be in the identifiers, the hostname, the project, its
           description or the tags.
-        - `sort`: `id`, `hostname`, `game`, `region`, `observations`, `last-seen`, `coverage` or
-          `current`.
+        - `sort`: `id` (default), `hostname`, `game`, `region`, `observations`, `last-seen`,
+          `coverage` or `current`.
         - `limit`: the maximum number of servers. Default: no limit.
         - `game`, `region`: only servers with this game or region.
         - `tags`: only servers with all of these tags.
@@ -321,6 +321,7 @@ class Snapshot:
         - `around`: a date. Compares the days from this date on with the same number of days before
           it.
         - `until_last_seen`: whether the window of each server ends at its last observation.
+          Default: false.
         - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
         Returns a Stats document; `servers` has one ServerStatistics per server, with attributes
@@ -421,8 +422,8 @@ class Snapshot:
     ) -> documents.PeakHours:
         """Compute the average number of players by hour of the week, hour of the day or weekday.
 
-        - `group_by`: `week-hour`, `hour` or `weekday`. `by` is the deprecated name of this
-          argument, so identify a server by its cfxId with the prefix `cfxId:`.
+        - `group_by`: `week-hour` (default), `hour` or `weekday`. `by` is the deprecated name of
+          this argument, so identify a server by its cfxId with the prefix `cfxId:`.
         - `identifiers`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
         Returns a PeakHours document; `servers` has one ServerPeakHours per server, with `busiest`,
@@ -636,8 +637,8 @@ class Snapshot:
     ) -> documents.Distribution:
         """Compute a histogram of player counts with at most `max_bins` equal bins.
 
-        - `max_bins`: the maximum number of bins, at least 1. `most_bins` is the deprecated name of
-          this argument.
+        - `max_bins`: the maximum number of bins, at least 1. Default: 40. `most_bins` is the
+          deprecated name of this argument.
         - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
         Returns a Distribution document. `bin_players` is the width of a bin; each item of `servers`
