@@ -120,7 +120,7 @@ class NamedServers:
 class SelectedServers(FilterOptions, NamedServers):
     """Options that name servers, or select servers by a filter; with `sum`, their total."""
 
-    all: Annotated[bool, Parameter("Include all servers (after other filters).")] = False
+    all: Annotated[bool, Parameter("All servers, or all that match the other options.")] = False
     sum: Annotated[bool, Parameter("Show the total of the servers.")] = False
 
     @property

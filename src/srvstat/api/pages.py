@@ -68,8 +68,8 @@ class PictureOptions(MarkOption):
         str,
         Parameter(
             "What to draw: players (over time), growth (the average of each day, week or month),"
-            " hours (of the week), distribution (of player counts), share (of each server in their"
-            " players), or compare (with the window before).",
+            " hours (of the week), distribution (of player counts), share (each server's share of"
+            " the players), or compare (with the window before).",
             "KIND",
             completes=KINDS,
         ),

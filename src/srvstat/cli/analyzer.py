@@ -203,8 +203,8 @@ def peak_hours(
 ) -> Outcome:
     """Show the busiest hours of the week.
 
-    Show the average and the median of each hour from Monday to Sunday in a time zone, the busiest
-    and the quietest hour, and how many players a restart in the quietest hour affects.
+    Show the average and median of each hour of the week, the busiest and quietest hours, and how
+    many players a restart in the quietest hour affects.
 
     Example: srvstat peak-hours harbor-city --tz Europe/Berlin --range 90d
     """
@@ -334,9 +334,9 @@ def integrity(
 ) -> Outcome:
     """Find unusual patterns in player counts.
 
-    Show for each rule whether it passes, is suspect, or is not evaluated for lack of data, with the
-    evidence, the threshold and benign explanations. A suspect result proves nothing and is not a
-    probability. The exit code is 0 even if a result is suspect.
+    For each rule, show whether it passes, is suspect or lacks data, with the evidence, the
+    threshold and benign explanations. A suspect result proves nothing and is not a probability. The
+    exit code is 0 even if a result is suspect.
 
     Example: srvstat integrity harbor-city --range 30d
     """
@@ -356,8 +356,8 @@ def events(
 ) -> Outcome:
     """List gaps, unusual days and level changes.
 
-    Show the start and the end of each event, and the expected and the observed players. Without
-    identifiers, cover all servers. Events do not show causes or probabilities.
+    Show each event's start and end, and the expected and observed players. Without identifiers,
+    cover all servers. Events do not show causes or probabilities.
 
     Example: srvstat events --all --since 24h --exit-code
     """

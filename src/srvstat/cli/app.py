@@ -176,8 +176,8 @@ def group_parameters(command: Any, context: typer.Context) -> dict[str, list[tup
             title = getattr(each, "rich_help_panel", None) or kind
             # An argument's type, such as <list[str]>, is less helpful than its help text.
             names = re.sub(" <.*>$", "", record[0])
-            text = re.sub(r"(\d+)<=x<=(\d+)", r"\1 to \2", record[1])
-            text = re.sub(r"x>=(\d+)", r"at least \1", text)
+            text = re.sub(r"x>=(\d+)|(\d+)<=x<=\d{10,}", r"at least \1\2", record[1])
+            text = re.sub(r"(\d+)<=x<=(\d+)", r"\1 to \2", text)
             found.setdefault(title, []).append((names, text))
     return {title: records for title, records in found.items() if records}
 

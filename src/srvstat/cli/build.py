@@ -193,7 +193,8 @@ def bundle(
     for_: Annotated[
         list[str] | None,
         Parameter(
-            "Take servers, ranges and times from a recording, and store its verdict; repeatable.",
+            "Take servers, ranges and times from a recording, and store whether its responses are"
+            " right; repeatable.",
             "RECORDING",
             ("--for",),
         ),
@@ -202,7 +203,7 @@ def bundle(
         bool,
         Parameter(
             "Replace hostnames, project names, descriptions and links, and remove the names of"
-            " source files. Identifiers, tags, flags, regions and counts stay."
+            " source files. Identifiers, tags, flags, regions and counts are kept."
         ),
     ] = False,
     snapshot: options.SnapshotOption = None,

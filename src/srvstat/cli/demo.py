@@ -35,7 +35,7 @@ _FILES = (
 )
 
 _DirectoryArgument = Annotated[
-    str, Parameter("The directory for the files of the demo.", "DIRECTORY", is_argument=True)
+    str, Parameter("The directory for the demo's files.", "DIRECTORY", is_argument=True)
 ]
 
 

@@ -53,7 +53,7 @@ class ResultOptions:
     conflicts: Annotated[
         Literal["first", "lowest"],
         Parameter(
-            "How to resolve conflicting counts of a server at the same time: keep the first, by"
+            "How to resolve conflicting counts for the same server and time: keep the first, by"
             " source and row, or the lowest."
         ),
     ] = "first"
@@ -134,9 +134,9 @@ def fleet(
 ) -> Outcome:
     """Compute the statistics of every server.
 
-    Each result has exactly the bytes that `srvstat compare` prints. DuckDB computes the results,
-    even from files larger than its memory. `python -m srvstat.fleet.spark` does the same on a Spark
-    cluster.
+    Each result has exactly the bytes that `srvstat compare` prints. DuckDB computes the results;
+    the input may be larger than its memory. `python -m srvstat.fleet.spark` does the same on a
+    Spark cluster.
 
     Example: srvstat fleet observations/ --servers servers.ndjson --range 30d -o results.parquet
     """

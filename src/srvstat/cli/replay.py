@@ -58,8 +58,8 @@ class ComparisonOptions:
     at: Annotated[
         str | None,
         Parameter(
-            "When to answer as of. recorded: the recorded time; snapshot: the end of the snapshot;"
-            " search: any time at which the response matches; or a TIME [default: recorded].",
+            "Answer as of the recorded time (recorded), the end of the snapshot (snapshot), any"
+            " time at which the response matches (search), or TIME [default: recorded].",
             "|".join((*_AT_RULES, "TIME")),
             completes=_AT_RULES,
         ),
@@ -191,8 +191,8 @@ def replay(
 ) -> Outcome:
     """Replay recorded requests and compare.
 
-    Answer each request from the snapshot, and compare the answer with the recorded response. Exit
-    with 5 if a value differs, part of a recording can't be read, or no request belongs to the API.
+    Answer each request from the snapshot, and compare with the recorded response. Exit with 5 if a
+    value differs, part of a recording can't be read, or no request belongs to the API.
 
     Example: srvstat replay customer.har
     """

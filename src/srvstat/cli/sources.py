@@ -178,7 +178,10 @@ class SourceOptions:
         ),
     ] = None
     thousands: Annotated[
-        str | None, Parameter("The thousands separator of counts: , . ' or a space.", "CHAR")
+        str | None,
+        Parameter(
+            "The thousands separator in counts: a comma, point, space or apostrophe.", "CHAR"
+        ),
     ] = None
     round: Annotated[
         bool, Parameter("Round fractional counts. Statistics are then approximate.")
