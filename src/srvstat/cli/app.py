@@ -252,8 +252,8 @@ Exit codes:
 app = create_app(
     GROUPS,
     name="srvstat",
-    help="Answer Server Analytics API requests from one local file, with the API's exact bytes.\n\n"
-    "Example: srvstat demo",
+    help="Analyze game-server player counts, and reproduce Server Analytics API responses, from one"
+    " local file.\n\nExample: srvstat demo",
     epilog=_EXIT_CODES,
 )
 

@@ -313,8 +313,8 @@ def serve(
     snapshot: SnapshotOption = None,
     access: Annotated[
         AccessOption,
-        "The access file, with plans and keys. Without it, any key is valid, and only this machine"
-        " can connect.",
+        "The access file, with plans and keys. Without it, any key is valid, and the service"
+        " listens only on this machine.",
     ] = None,
     address: AddressOptions,
     record: RecordOption = None,
