@@ -216,11 +216,6 @@ data. *× DuckDB* says how many times faster srvstat is than DuckDB. `make bench
 misses its *required* value, shown in **bold**. The *target* is a goal for later releases. Both are
 for fleets of {FULL} and {FULL * GROWTH:,} servers.
 
-`make bench` writes this page. It needs 8 GB of disk space and, if it must generate the data first,
-about half an hour. `make bench SIZE={SMALL}` takes a few minutes. This run took {minutes:.0f}
-minutes on fleets of {files.size} servers ({files.observation_count:,} observations) and
-{large.size:,} servers ({large.observation_count:,} observations).
-
 ## Results
 
 {tables}
@@ -229,6 +224,11 @@ minutes on fleets of {files.size} servers ({files.observation_count:,} observati
 {given}
 
 ## Method
+
+`make bench` writes this page. It needs 8 GB of disk space and, if it must generate the data first,
+about half an hour. `make bench SIZE={SMALL}` takes a few minutes. This run took {minutes:.0f}
+minutes on fleets of {files.size} servers ({files.observation_count:,} observations) and
+{large.size:,} servers ({large.observation_count:,} observations).
 
 - **Data**: The data is generated and the same on every machine. It has 5-minute polls for 370 days,
   with waves, gaps, restarts, and peaks of 30 to 2,000 players.
