@@ -62,8 +62,8 @@ class FilterOptions:
     offline: Annotated[
         bool | None,
         Parameter(
-            "Only servers that are silent or marked offline, or only the others. A silent server has"
-            " no observation in the snapshot's last day.",
+            "Only servers that are silent or marked offline, or only the others. A silent server"
+            " has no observation in the snapshot's last day.",
             names=("--offline/--online",),
         ),
     ] = None
