@@ -21,8 +21,9 @@ Write a snapshot:
     build(data, path)                      from a pandas, polars or Arrow data frame
     Snapshot.update(data)                  add new observations
 
-Results have snake_case attributes and `to_json()`. Analysis results also have `to_polars()`,
-`to_pandas()` and `to_arrow()`.
+Results have snake_case attributes and, except History and Picture, `to_json()`. Analysis results,
+including History, also have `to_polars()`, `to_pandas()` and `to_arrow()`. Picture and Report have
+`save()` instead.
 
 The errors that srvstat defines derive from SrvstatError; `reason` explains the problem:
 

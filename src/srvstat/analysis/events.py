@@ -35,7 +35,7 @@ empty.
 
 _WEEK = 7
 _LEAST_OTHERS = 4
-"""The minimum number of same-weekday days for a usual average."""
+"""The minimum number of other days with the same weekday for a usual average."""
 _LEAST_HOURS = 8
 """The minimum number of same hours in other weeks for a usual last hour."""
 _MOST_WEEKS = 52
@@ -76,7 +76,7 @@ class EventOptions:
     longer: Annotated[
         str | None,
         Parameter(
-            "Only gaps and empty periods longer than this [default: 2h for gaps, 30 minutes for"
+            "The minimum length of gaps and empty periods [default: 2h for gaps, 30 minutes for"
             " empty periods].",
             "LENGTH",
         ),
@@ -104,7 +104,7 @@ class EventOptions:
 
 
 def list_events(question: Question, options: EventOptions) -> Events:
-    """Return the events of servers in a window, the newest first.
+    """Return the document `events` for the servers and window of a question.
 
     Raises UsageError for too many steps, and SnapshotError if data are damaged.
     """
@@ -172,7 +172,8 @@ class _Event(NamedTuple):
 class _Search:
     """A server or total in the window of a query. The window does not end after the snapshot.
 
-    `longer` overrides the minimum length of gaps and zeros.
+    `longer` overrides the minimum length of gaps and zeros; a gap also exceeds three polling
+    intervals.
     """
 
     question: Question

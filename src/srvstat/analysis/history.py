@@ -373,7 +373,7 @@ def _choose_steps(question: Question, most: int) -> tuple[Step, Steps]:
 
 
 def _iter_chart_steps() -> Iterator[Step]:
-    """Yield the possible chart steps in ascending order.
+    """Yield the possible chart steps in ascending order, without end.
 
     Steps of 12h are not offered, because the difference of day and night would hide everything
     else.

@@ -215,7 +215,8 @@ def find_previous(window: Window) -> Window:
 def _find_days(query: ComparedQuery, day: str, as_of: int) -> Window:
     """Return the window of whole local days that begins with a day.
 
-    Raises UsageError if the snapshot has no whole day after it.
+    Raises UsageError if the snapshot has no whole day from it on, or if the range is not a number
+    of whole days.
     """
     zone = find_zone(query.tz)
     first = _find_midnight("around", day, zone)
@@ -287,7 +288,7 @@ def _list_usual(window: Window, zone: ZoneInfo) -> list[Window]:
 
     Raises UsageError if the window is longer or has no start.
     """
-    find_previous(window)  # refuses a window without a start
+    find_previous(window)  # raises for a window without a start
     if window.end - window.start > 7 * DAY_MS and _go_back(window.end, 1, zone) > window.start:
         raise ParameterError("{versus} usual: the window must be at most a week; add {range} 7d")
     found: list[Window] = []

@@ -24,7 +24,10 @@ _FEW_OBSERVATIONS = 10
 
 
 def is_silent(snapshot: Snapshot, server: ServerRow) -> bool:
-    """Return whether a server has no observations on the last day of a snapshot."""
+    """Return whether a server has no observation in the last 24 hours of a snapshot.
+
+    With `--hold`, a server with any observation is not silent.
+    """
     last, as_of = server.last_observed_at, snapshot.as_of
     return document.is_silent(last, as_of, hold=snapshot.is_held)
 

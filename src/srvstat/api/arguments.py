@@ -84,8 +84,8 @@ class PlotArguments(QuestionArguments, total=False):
 class Arguments:
     """Check and convert the keyword arguments of a call, and distribute them to parameter groups.
 
-    Raises TypeError for a value of the wrong type and UsageError for an invalid value. Both
-    messages name the argument.
+    Raises TypeError for an unknown argument or a value of the wrong type, and UsageError for an
+    invalid value; the messages name the argument. Does not check `by` and flags such as `sum`.
     """
 
     def __init__(self, given: Mapping[str, Any]) -> None:
@@ -94,8 +94,8 @@ class Arguments:
     def take(self, group: type[_Group]) -> _Group:
         """Create a parameter group from the arguments that belong to it, and remove them.
 
-        `group` is a dataclass. Raises UsageError if a number is out of range, TypeError if it is
-        not an integer.
+        `group` is a dataclass. Raises UsageError for an invalid value, and TypeError for a value of
+        the wrong type.
         """
         hints = get_type_hints(group, include_extras=True)
         given = hints.keys() & self._values.keys()
@@ -218,7 +218,7 @@ _CONVERTERS: Mapping[str, Callable[[str, Any], Any]] = {
     "text": lambda name, value: [_check_text(name, value)],
     "versus": _format_versus,
 }
-"""The converters of arguments. Arguments neither here nor in `_KEPT` must be strings."""
+"""The converters of arguments. Arguments neither here nor in `_KEPT` must be strings or None."""
 
 _KEPT = {"by", "sum", "offline", "until_last_seen", "above", "width", "height", "scale"}
 

@@ -230,7 +230,7 @@ def draw_picture(
 ) -> Picture:
     """Draw a document. The caption names the snapshot at `path` by default.
 
-    Raises UsageError for a `share` picture of a single server.
+    Raises UsageError for a `share` picture of a single server or of a total.
     """
     is_share = options.name == "share"
     if is_share and len(document.servers) == 1:

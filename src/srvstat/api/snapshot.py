@@ -69,17 +69,19 @@ class Snapshot:
     - `tz`: the time zone of dates, hours and steps, such as `Europe/Berlin`. Default: `UTC`.
     - `sum`: if true, return the total of the servers. Default: false.
 
-    Counts are numbers of players. Times in results are Unix milliseconds, except in the responses
-    of `get` and `compare` and in `Snapshot.as_of`, which use text.
+    Counts are numbers of players. Time attributes of results are Unix milliseconds, except in the
+    responses of `get` and `compare` and in `Snapshot.as_of`, which use text. JSON always uses text,
+    and data frames have UTC datetimes.
 
     A snapshot is thread-safe, but runs one call at a time; open a separate snapshot in each thread
     to run queries in parallel. A snapshot that was opened before a fork raises RuntimeError in the
     child process.
 
-    Methods raise UsageError for an invalid value, TypeError for a value of the wrong type,
+    Methods raise UsageError for an invalid value, TypeError for most values of a wrong type,
     SnapshotError if the data are damaged or a bundle does not contain the requested servers or
     times, and ValueError after `close`. Methods with identifiers also raise InvalidRequestError for
-    a malformed identifier, and ServerNotFoundError for an unknown server.
+    an invalid identifier or `by`, and ServerNotFoundError for an unknown server or an ambiguous
+    name.
 
     >>> snapshot.as_of
     '2026-03-01T12:00:00.000Z'
@@ -104,7 +106,9 @@ class Snapshot:
         raise TypeError("a snapshot can't be copied or pickled; open it again")
 
     def close(self) -> None:
-        """Close the file, after any running calls in other threads. Further calls do nothing.
+        """Close the file, after any running calls in other threads.
+
+        Closing it again has no effect, nor has closing it in a child process.
 
         >>> snapshot.close()
         """
@@ -260,7 +264,8 @@ class Snapshot:
 
         Raises SnapshotError if the snapshot is damaged, SourceError if the data can't be read or
         too many rows are rejected, UsageError for an invalid argument, OutputError if the file
-        can't be written, and TypeError if `data` is not a data frame.
+        can't be written, ImportError if pyarrow is not installed, and TypeError if `data` is not a
+        data frame.
 
         >>> polls = {"serverId": ["old-guard"], "observedAt": ["2026-03-01T13:00Z"], "players": [2]}
         >>> snapshot.update(polars.DataFrame(polls)).rows.kept
@@ -298,7 +303,7 @@ class Snapshot:
         Returns a Servers document; `servers` lists the servers found, and `matched` is their total
         number.
 
-        Raises UsageError for an invalid argument, and SnapshotError if data are damaged.
+        Raises the errors described in `Snapshot`.
 
         >>> [server.id for server in snapshot.servers(sort="current", limit=2).servers]
         ['harbor-city', 'new-frontier']
@@ -364,7 +369,7 @@ class Snapshot:
         Returns a Top document; `servers` has one ServerStatistics per listed server. With `sum`,
         `total` has the statistics of all matching servers together.
 
-        Raises UsageError for an invalid argument, and SnapshotError if data are damaged.
+        Raises the errors described in `Snapshot`.
 
         >>> top = snapshot.top(rank_by="peak", range="7d", limit=2)
         >>> [server.server_id for server in top.servers]
@@ -552,8 +557,9 @@ class Snapshot:
           as `24h`.
         - `kinds`: list only these kinds: `gap`, `zeros`, `unusualDay`, `stepChange` or
           `belowUsual`. Default: all.
-        - `longer`: list only gaps and periods without players that are longer than this, such as
-          `6h`.
+        - `longer`: the minimum length of gaps and of periods without players, such as `6h`.
+          Default: `2h` for gaps and 30 minutes for periods without players. A gap is always longer
+          than three polling intervals. Does not affect other kinds.
         - `range`: see `Snapshot`, but the default is `90d`.
         - `identifiers`, `by`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
@@ -606,17 +612,18 @@ class Snapshot:
         most_steps: int | None = None,
         **arguments: Unpack[QuestionArguments],
     ) -> documents.Timeline:
-        """Compute players over time, in at most `max_steps` intervals of equal length.
+        """Compute players over time in at most `max_steps` intervals.
 
-        - `max_steps`: the maximum number of intervals, at least 2. Default: 1,000. Intervals are
-          usually not shorter than the polling interval. `most_steps` is the deprecated name of this
-          argument.
+        - `max_steps`: the maximum number of intervals, at least 2. Default: 1,000. Intervals have
+          the shortest suitable length, from minutes to a calendar month, which is usually at least
+          the polling interval. `most_steps` is the deprecated name of this argument.
         - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
         Returns a Timeline document; `servers` has the average, lowest and peak players of each
         interval.
 
-        Raises the errors described in `Snapshot`.
+        Raises UsageError if the window has more than `max_steps` months, and the errors described
+        in `Snapshot`.
 
         >>> (server,) = snapshot.timeline(["harbor-city"], range="7d", max_steps=2).servers
         >>> server.peak
@@ -737,7 +744,7 @@ class Snapshot:
 def open_snapshot(path: str | bytes | PathLike[str] | PathLike[bytes]) -> Snapshot:
     """Open a snapshot file or a folder of shards.
 
-    - `path`: the file or folder. Only `Snapshot.update` changes it.
+    - `path`: the file or folder. Queries never change it; `Snapshot.update` changes a file.
 
     Returns a Snapshot; close it, or use it in a `with` statement.
 

@@ -83,7 +83,10 @@ class RateLimiter:
         return Quota(is_accepted, max(-excess, 0), seconds)
 
     def _forget_idle(self, now: int) -> None:
-        """Forget at most one idle caller. This suffices, because each request adds at most one."""
+        """Forget the longest-idle caller if its minute has ended.
+
+        One per request suffices, because each request adds at most one.
+        """
         for caller, requests in self._requests.items():
             if not requests or requests[-1] <= now - _MINUTE_NS:
                 del self._requests[caller]
