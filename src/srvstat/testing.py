@@ -62,7 +62,10 @@ class SrvstatService:
         return f"{self.url}/gateway/v1"
 
     def read_log(self) -> list[dict[str, Any]]:
-        """Return the log entries so far. `docs/reference/service.md` describes their fields."""
+        """Return the complete log entries written so far, oldest first.
+
+        `docs/reference/service.md` describes their fields.
+        """
         *lines, _ = self.log_path.read_bytes().split(b"\n")
         return [json.loads(line) for line in lines]
 
@@ -84,7 +87,7 @@ class SrvstatService:
         raise LookupError(f"{self.log_path}: no entry with the id {request_id}")
 
     def requests(self) -> list[dict[str, Any]]:
-        """Return the log entries of the last 1,000 requests, including the requests themselves.
+        """Return the log entries of the last 1,000 requests, each with its request.
 
         Each entry has the fields described in `docs/reference/service.md` and `request`: the
         method, path, headers and body, with keys removed.

@@ -196,7 +196,7 @@ def compute_median_slope(positions: Numbers, totals: Exact, counts: Numbers) -> 
     # include the middle ranks are then compared exactly.
     margin = 2 * _PRECISION * float(ys.max() / np.diff(xs).min())
     near = np.flatnonzero((slopes >= low - margin) & (slopes <= high + margin))
-    ends = np.cumsum(np.arange(len(xs) - 1, 0, -1))  # of the slopes from each average
+    ends = np.cumsum(np.arange(len(xs) - 1, 0, -1))  # the end of each average's slopes
     at = ends.searchsorted(near, "right")
     to = near - ends[at] + len(xs)
     errors = _PRECISION * np.maximum(ys[at], ys[to]) / (xs[to] - xs[at])

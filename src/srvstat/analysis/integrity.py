@@ -191,7 +191,7 @@ _FLOOR_MIN_PLAYERS = 5
 """The lowest count that can be a floor; small servers often have 1 to 4 players."""
 _FLOOR_PERCENT = 20
 _FLOOR_RARE = 100
-"""At most one in this many counts is below the floor: after a restart, counts are low."""
+"""The floor ignores the lowest hundredth of the counts, because counts are low after a restart."""
 
 
 @_define_rule(

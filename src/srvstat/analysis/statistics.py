@@ -29,7 +29,10 @@ from srvstat.snapshot.rows import ServerRow
 
 
 def find_earlier(snapshot: Snapshot, window: Window) -> list[Window]:
-    """Return the previous window, or none if there is none or the snapshot does not cover it."""
+    """Return a list with the previous window.
+
+    It is empty if there is no such window or the snapshot does not cover it.
+    """
     if window.start == BEFORE_ALL or window.end - window.start > questions.LONGEST_MS:
         return []
     earlier = questions.find_previous(window)

@@ -112,8 +112,8 @@ def build(
       the columns `serverId`, `observedAt` and `players`, unless `columns` or `wide` specifies
       different ones.
     - `path`: the file to write.
-    - `overwrite`: whether to replace an existing file.
-    - `allow_empty`: whether to allow a snapshot without servers or observations.
+    - `overwrite`: whether to replace an existing file. Default: false.
+    - `allow_empty`: whether to allow a snapshot without servers or observations. Default: false.
     - `columns`: column names, such as `{"id": "server", "at": "time", "players": "online"}`.
     - `wide`: `{"at": "time"}` for a frame with one column per server.
     - `time_zone`: the time zone of times that have no UTC offset, such as `UTC` or `Europe/Berlin`.
@@ -122,9 +122,15 @@ def build(
     - `rejects`: the path of a file for rejected rows.
     - `max_rejected`: the maximum number or share of malformed rows, such as `100` or `"2.5%"`.
     - `strict`: whether to fail on the first malformed or conflicting row. Default: false.
-    - `id`, `time_unit`, `time_format`, `thousands`, `round`, `hold`, `slug_ids`, `game`: see the
-      options of `srvstat snapshot build`. `as_of` and `ids` are deprecated names of `at` and
-      `slug_ids`.
+    - `id`: the server of all rows, for a frame without a column of identifiers.
+    - `time_unit`: the unit of numeric times: `s`, `ms`, `us` or `ns`.
+    - `time_format`: `day-first`, `month-first`, or a strptime format such as `%d.%m.%y`.
+    - `thousands`: the thousands separator in counts: a comma, point, space or apostrophe.
+    - `round`: whether to round fractional counts. Default: false.
+    - `hold`: whether each count is valid until the next one. Default: false.
+    - `slug_ids`: whether to convert identifiers to valid API ids. Default: false.
+    - `game`: `game_a` or `game_b`, the game of servers without one in the servers file.
+    - `as_of`, `ids`: deprecated names of `at` and `slug_ids`.
 
     Returns a BuildSummary: `kept` and `rejected` are numbers of rows, and `servers` is the number
     of servers. Issues a warning if rows are not kept.

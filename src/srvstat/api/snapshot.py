@@ -60,7 +60,8 @@ class Snapshot:
 
     Use it in a `with` statement to close the file. Many methods share these arguments:
 
-    - `identifiers`: a list of ids, names, `id:ID` or `cfxId:ID`. None means all servers.
+    - `identifiers`: a list of servers, each an id, a name, `id:ID` or `cfxId:ID`. None means all
+      servers.
     - `by`: the namespace of identifiers without a prefix, `id` (default) or `cfxId`.
     - `range`: the length of the window, such as `36h`, `7d`, `1y` or `all`. Default: `30d`.
     - `start` and `end`: the window `(start, end]`. Default: the last `range` before the end of the
@@ -185,7 +186,10 @@ class Snapshot:
 
     @property
     def root(self) -> str:
-        """The root hash, as 64 hexadecimal digits. `srvstat snapshot verify` checks it."""
+        """The SHA-256 root hash of the content, as 64 hexadecimal digits.
+
+        `srvstat snapshot verify` checks it.
+        """
         with self._use() as file:
             return file.root
 
@@ -196,7 +200,8 @@ class Snapshot:
           built without a servers file.
         - `by`: the namespace of an identifier without a prefix, `id` (default) or `cfxId`.
 
-        Returns a ServerResponse; `data` has `id`, `hostname`, `players` and the other fields.
+        Returns a ServerResponse; `data` is a ServerDetail with fields such as `id`, `hostname` and
+        `players`.
 
         Raises InvalidRequestError for a malformed identifier or namespace, ServerNotFoundError for
         an unknown server, and SnapshotError if data are damaged, a bundle lacks the server, or its
@@ -320,11 +325,11 @@ class Snapshot:
         """Compute the statistics of servers in a window.
 
         - `quantiles`: quantile levels from 0 to 1, as floats or text. `0.95` means exactly 95/100.
-        - `above`: adds the number of hours with more than this many players.
+        - `above`: a number of players. Adds the hours during which more players were online.
         - `versus`: the window to compare with: `previous` (the preceding window of equal length),
           `usual` (the same hours of the four previous weeks) or a tuple of two times.
-        - `around`: a date. Compares the days from this date on with the same number of days before
-          it.
+        - `around`: a date. Compares up to 30 whole days from this date on with the same number of
+          days before it. `range` sets the number of days.
         - `until_last_seen`: whether the window of each server ends at its last observation.
           Default: false.
         - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
@@ -396,8 +401,8 @@ class Snapshot:
         """Compute the growth of servers by calendar day, week or month in `tz`.
 
         - `step`: `day` (default), `week` or `month`.
-        - `after`: a date. Adds the averages of this day and of the days 7, 30 and 90 days later,
-          and their shares of this day's average.
+        - `after`: a date, such as the day of a release. Adds the averages of this day and of the
+          days 7, 30 and 90 days later, and the ratio of each to this day's average.
         - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
         Returns a GrowthDocument; `servers` has one ServerGrowth per server, with `growth`,
@@ -427,8 +432,8 @@ class Snapshot:
     ) -> documents.PeakHours:
         """Compute the average number of players by hour of the week, hour of the day or weekday.
 
-        - `group_by`: `week-hour` (default), `hour` or `weekday`. `by` is the deprecated name of
-          this argument, so identify a server by its cfxId with the prefix `cfxId:`.
+        - `group_by`: `week-hour` (default), `hour` or `weekday`. `by`, its deprecated
+          name, does not choose a namespace here; write `cfxId:ID` for a cfxId.
         - `identifiers`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
         Returns a PeakHours document; `servers` has one ServerPeakHours per server, with `busiest`,
@@ -458,11 +463,14 @@ class Snapshot:
         - `step`: the length of an interval, such as `1h`, `day` or `week`. Default: None, which
           reads raw counts.
         - `aggregate`: how to combine the counts of an interval: `mean` (default), `median`, `max`,
-          `min` or `last`. `share` and `rank` compare the averages of servers.
+          `min` or `last`. `share` and `rank` compare the averages of servers, and can't
+          be combined with `sum`. Every aggregate requires `step`.
         - `identifiers`, `by`, `range`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
-        Returns a History document. Iterate over it to read rows lazily: tuples in column order,
-        with times in Unix milliseconds.
+        Returns a History document. Iterate over it to read rows lazily: tuples in the order of its
+        `columns`, with times in Unix milliseconds. The columns are `serverId`, `observedAt` and
+        `players`; with `step`, they are `serverId`, `from`, `to`, `sampleCount`, `players`,
+        `observedShare` and `isPartial`. With `sum`, `serverCount` replaces `serverId`.
 
         Raises the errors described in `Snapshot`.
 
@@ -504,8 +512,9 @@ class Snapshot:
         Correlates the averages of intervals, after subtracting each server's mean for that hour of
         the week.
 
-        - `step`: the length of an interval, such as `1h` (default).
-        - `identifiers`, `by`, `range`, `start`, `end`, `tz`: see `Snapshot`.
+        - `step`: the length of an interval, such as `30m` or `day`. Default: `1h`.
+        - `identifiers`, `by`, `range`, `start`, `end`, `tz`: see `Snapshot`. `sum` is not
+          supported.
 
         Returns a Together document; `pairs` has the `correlation` of each pair of servers.
 
@@ -525,10 +534,10 @@ class Snapshot:
     ) -> Integrity:
         """Check the player counts of servers for unusual patterns.
 
-        A suspect result proves nothing and is not a probability.
+        A result of `suspect` is a reason to look closer. It is neither proof nor a probability.
 
         - `range`: see `Snapshot`, but the default is `90d`.
-        - `identifiers`, `by`, `start`, `end`, `tz`: see `Snapshot`.
+        - `identifiers`, `by`, `start`, `end`, `tz`, `sum`: see `Snapshot`.
 
         Returns an Integrity document; `servers` has one ServerIntegrity per server. Each of its
         `rules` has a `result`, the evidence and benign explanations.

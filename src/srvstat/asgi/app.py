@@ -285,11 +285,12 @@ def _format_references(
 class OperationalPaths:
     """Health, readiness and the OpenAPI document. Create it before the event loop starts.
 
-    - A readiness check reads through the connections that respond to requests: opening the path
-      instead would report a service as not ready although its deleted file still works.
-    - It computes every range of one server, without SQLite's cache, which would hide a damaged
-      disk.
-    - At most one check runs at a time, so that an unresponsive disk blocks only one worker.
+    The readiness check:
+
+    - reads through the connections that respond to requests: opening the path instead would report
+      a service as not ready although its deleted file still works;
+    - computes every range of one server, without SQLite's cache, which would hide a damaged disk;
+    - runs at most once at a time, so that an unresponsive disk blocks only one worker.
     """
 
     def __init__(self, snapshot: ServedSnapshot) -> None:

@@ -24,8 +24,8 @@ ErrorCode = Literal[
 class SrvstatError(Exception):
     """The base class of all errors that a user can understand and act on.
 
-    `reason` is one line that names the place, the problem and the remedy, if any. It may quote
-    input: escape it before printing it.
+    `reason` is one line that says where the problem is, what it is, and how to fix it if that is
+    known. It may quote input: escape it before printing it.
     """
 
     exit_code: ClassVar[int]
@@ -41,7 +41,10 @@ class SrvstatError(Exception):
 
 
 class UsageError(SrvstatError, ValueError):
-    """An argument or option is invalid, or arguments conflict."""
+    """An argument or option is invalid, or arguments conflict.
+
+    See SrvstatError for `reason`.
+    """
 
     exit_code = 2
 
@@ -71,13 +74,19 @@ class MissingLibraryError(UsageError, ImportError):
 
 
 class SnapshotError(SrvstatError):
-    """The snapshot is missing, damaged, not a snapshot, or in a format this version can't read."""
+    """The snapshot is missing, damaged, not a snapshot, or in a format this version can't read.
+
+    See SrvstatError for `reason`.
+    """
 
     exit_code = 3
 
 
 class OutputError(SrvstatError):
-    """Standard output or an output file could not be written."""
+    """Standard output or an output file could not be written.
+
+    See SrvstatError for `reason`.
+    """
 
     exit_code = 4
 
@@ -89,7 +98,10 @@ class DifferenceError(SrvstatError):
 
 
 class SourceError(SrvstatError):
-    """An input file was refused: missing, unreadable, truncated or invalid."""
+    """An input file was refused: missing, unreadable, truncated or invalid.
+
+    See SrvstatError for `reason`.
+    """
 
     exit_code = 6
 

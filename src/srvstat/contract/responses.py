@@ -104,7 +104,11 @@ def build_result(
 
 
 class CompareResponse(Response):
-    """The response of Compare Servers: one result per requested server, in request order."""
+    """The response of Compare Servers.
+
+    - `range`: the range of the request.
+    - `data`: one ServerResult per server, in request order.
+    """
 
     range: Range
     data: Annotated[tuple[ServerResult, ...], Field(min_length=MIN_SERVERS, max_length=MAX_SERVERS)]
@@ -147,7 +151,10 @@ class ServerDetail(ResponsePart):
 
 
 class ServerResponse(Response):
-    """The response of Get Server."""
+    """The response of Get Server.
+
+    - `data`: the ServerDetail of the server.
+    """
 
     data: ServerDetail
 

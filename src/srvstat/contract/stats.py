@@ -57,7 +57,7 @@ def find_middle_ranks(count: int) -> tuple[int, int]:
 
 
 def find_quantile_ranks(count: int, quantile: Fraction) -> tuple[int, int]:
-    """Return the two ranks, counted from 0, whose values have the quantile as their mean.
+    """Return the two 0-based ranks such that the quantile is the mean of their values.
 
     `quantile` is in [0, 1]. The definition is Hyndman-Fan type 2 (1996), in which 1/2 is the
     median. The ranks may be equal.

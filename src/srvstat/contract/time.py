@@ -122,7 +122,7 @@ def _find_midnight(day: str) -> int:
     return (ordinal - _EPOCH_ORDINAL) * DAY_MS
 
 
-_OF_MACHINES = ("localtime", "posixrules")
+_MACHINE_DEPENDENT = ("localtime", "posixrules")
 """Names that refer to different time zones on different machines."""
 
 
@@ -133,10 +133,10 @@ def load_zone(name: str) -> ZoneInfo:
     """
     # ZoneInfo raises ValueError and OSError for names such as /etc and Europe.
     with suppress(KeyError, ValueError, OSError):
-        if name not in _OF_MACHINES:
+        if name not in _MACHINE_DEPENDENT:
             return ZoneInfo(name)
     city = f"/{name.replace(' ', '_')}".casefold()
-    known = sorted(available_timezones().difference(_OF_MACHINES))
+    known = sorted(available_timezones().difference(_MACHINE_DEPENDENT))
     near = [one for one in known if f"/{one}".casefold().endswith(city)]
     remedy = f"did you mean {near[0]}?" if near else "use UTC or a name such as Europe/Berlin"
     raise ValueError(f"no time zone {wire.quote_value(name)}; {remedy}")

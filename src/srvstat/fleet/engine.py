@@ -222,7 +222,7 @@ class Engine:
         self._session = session
         self._sources = intake.inputs.observations
         self._files: dict[NativeColumns, list[tuple[int, Source]]] = {}
-        self._rows = 0  # rows in these files
+        self._rows = 0  # the number of rows in `_files`
         self._identities: dict[str, Identity] = {}
         names = ("players", "position") if conflicts == "lowest" else ("position", "players")
         self._order = "struct_pack({})".format(", ".join(f"{name} := {name}" for name in names))

@@ -312,7 +312,7 @@ def run_fleet(request: FleetRequest, progress: Progress) -> FleetSummary:
             results = stack.enter_context(writing)
         if request.snapshots is not None:
             folder = stack.enter_context(atomic_folder(request.snapshots, "--snapshots"))
-            if not is_utf8(folder):  # as DuckDB requires
+            if not is_utf8(folder):  # DuckDB accepts only UTF-8 paths
                 raise UsageError(
                     f"--snapshots {request.snapshots}: the whole path must be UTF-8; name another"
                     " one"

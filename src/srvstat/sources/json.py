@@ -162,7 +162,7 @@ def _build_table(rows: Sequence[flatten.Row]) -> Table:
 
 
 class _Rows:
-    """Turns values into rows with the columns that a mapping names."""
+    """Turn values into rows with the columns that a mapping names."""
 
     def __init__(self, mapping: ColumnMapping, *, is_sample: bool = False) -> None:
         self._mapping = mapping
@@ -272,7 +272,7 @@ _FLAG = "(?:(true|false)|null)"
 
 
 class _Regular:
-    """Extracts scalars from consecutive values with the same structure."""
+    """Extract scalars from consecutive values with the same structure."""
 
     def __init__(self, mapping: ColumnMapping) -> None:
         self._mapping = mapping
@@ -367,7 +367,7 @@ _LONGEST_START = 200
 
 
 class _Document:
-    """Reads a JSON document. Reads an array in parts, to limit the memory used."""
+    """Read a JSON document. Read an array in parts, to limit the memory used."""
 
     def __init__(self, source: Source, convert_number: Callable[[str], Any] | None = str) -> None:
         self._source = source
