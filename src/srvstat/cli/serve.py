@@ -433,7 +433,7 @@ def _list_steps(settings: Settings, address: str) -> Iterator[str]:
 
 def _listen(ctx: typer.Context, address: AddressOptions, *, loopback_only: bool) -> "socket.socket":
     """Return the socket inherited from the parent process, if any, or open a socket."""
-    from srvstat.asgi import server  # noqa: PLC0415 - takes 100 ms
+    from srvstat.asgi import server  # noqa: PLC0415 - takes 150 ms
 
     descriptor = take_inherited_descriptor()
     if descriptor is None:

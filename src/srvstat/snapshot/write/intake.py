@@ -375,7 +375,7 @@ def open_temporary() -> Iterator[sqlite3.Connection]:
 
 
 class Intake:
-    """Reads the sources in order, stages the observations to keep, and counts the other rows."""
+    """Read the sources in order, stage the observations to keep, and count the other rows."""
 
     def __init__(self, connection: sqlite3.Connection, roster: Roster, inputs: Inputs) -> None:
         self.roster = roster
