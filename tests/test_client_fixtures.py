@@ -45,9 +45,9 @@ def test_the_service_runs_until_the_end_of_the_tests(written_tests: Path) -> Non
     (log,) = written_tests.glob("temporary/srvstat-service0/log.ndjson")
     *requests, last = map(json.loads, log.read_text(encoding="ascii").splitlines())
     assert [one.get("status") for one in requests] == [
-        *(200, 400, 204, 204),
+        *(200, 400, 204, 200),
         *(503, None, 200),
-        *(204, 200),
+        *(200, 200),
     ]
     assert last["event"] == "stopped"
 
@@ -62,3 +62,49 @@ def test_without_the_extra_the_tests_fail_with_the_remedy(written_tests: Path) -
     assert f"srvstat serve: error: serve: {remedy}" in done.stdout
     assert "1 failed, 3 errors" in done.stdout
     assert "Traceback" not in done.stdout
+
+
+def test_a_rule_that_is_invalid_or_has_unused_answers_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["srvstat.testing"]\n')
+    (tmp_path / "test_rules.py").write_text(RULES, encoding="utf-8")
+
+    done = run_pytest(tmp_path)
+
+    assert "3 passed" in done.stdout, done.stdout
+
+
+RULES = """
+import urllib.request
+import warnings
+import pytest
+
+def get(service, path):
+    key = {"X-Gateway-Key": "any"}
+    request = urllib.request.Request(f"{service.api}/servers/{path}", headers=key)
+    try:
+        return urllib.request.urlopen(request).status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+def test_unused_answers_cause_a_warning(srvstat_service):
+    unused = r"^fail: 1 of 2 answers unused; too few requests matched$"
+    with pytest.warns(match=unused), srvstat_service.fail("getServer", ["500", "ok"]):
+        assert get(srvstat_service, "old-guard") == 500
+    with warnings.catch_warnings(action="error"):
+        with srvstat_service.fail(), srvstat_service.fail():
+            assert get(srvstat_service, "old-guard") == 500
+        with pytest.raises(LookupError), srvstat_service.fail():
+            raise LookupError
+
+def test_a_server_may_have_its_namespace(srvstat_service):
+    with srvstat_service.fail(server="id:old-guard"):
+        assert get(srvstat_service, "night-shift") == 200
+        assert get(srvstat_service, "old-guard") == 500
+    with srvstat_service.fail(server="cfxId:nf8q1z"):
+        assert get(srvstat_service, "nf8q1z?by=cfxId") == 500
+
+def test_an_error_shows_the_value(srvstat_service):
+    with pytest.raises(ValueError, match='"compareServer" is not one of getServer'):
+        with srvstat_service.fail("compareServer"):
+            pass
+"""

@@ -20,6 +20,7 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +31,9 @@ from urllib.error import HTTPError
 from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
+
+from srvstat.contract.errors import SourceError
+from srvstat.operations.faults import parse_rules
 
 __all__ = [
     "SrvstatService",
@@ -55,6 +59,7 @@ class SrvstatService:
     url: str
     log_path: Path
     _rules: list[str] = field(default_factory=list, repr=False)
+    _restarts: list[str] = field(default_factory=list, repr=False)
 
     @property
     def api(self) -> str:
@@ -116,11 +121,13 @@ class SrvstatService:
           `500` responds with this error, `drop` closes the connection without a response, `cut`
           closes it in the middle of the body, `reset` resets it, and `delay=200` waits 200 ms
           before the normal response.
-        - `server`: only requests that name this server, with the identifier as sent.
+        - `server`: only requests that name this server, with the identifier as sent, alone or after
+          `id:` or `cfxId:`.
         - `key`: only requests with this API key.
         - `repeat`: whether to start again after the last answer. Default: false.
 
-        Inner blocks take precedence. Entering or leaving a block restarts all rules.
+        Inner blocks take precedence. Entering or leaving a block restarts all rules. A block that
+        ends with unused answers issues a warning, unless the rules were restarted within it.
 
         Raises ValueError if an answer or an operation is invalid.
         """
@@ -135,15 +142,32 @@ class SrvstatService:
         before = [*self._rules]
         try:
             self._use_rules(["[[rules]]\n" + "".join(lines), *before])
+            started = len(self._restarts)
             yield
-        finally:
+            is_whole = len(self._restarts) == started
+        except BaseException:
             self._use_rules(before)
+            raise
+        unused = self._use_rules(before)["unused"][0]
+        if unused and is_whole:
+            of = operation or "any operation"
+            text = (
+                f"fail: {unused} of {len(answers)} answers unused; too few requests matched ({of})"
+            )
+            warnings.warn(text, stacklevel=3)
 
-    def _use_rules(self, rules: list[str]) -> None:
+    def _use_rules(self, rules: list[str]) -> Any:
+        content = "".join(rules).encode()
+        try:
+            parse_rules("rules", content)  # the service hides quoted values in its errors
+        except SourceError as error:
+            raise ValueError(f"fail: {error}") from None
         self._rules[:] = rules
-        self._control("PUT", "faults", "".join(rules).encode())
+        return self._control("PUT", "faults", content)
 
     def _control(self, method: str, name: str, body: bytes | None = None) -> Any:
+        if method != "GET":
+            self._restarts.append(name)
         asked = Request(f"{self.url}/__srvstat/{name}", body, method=method)  # noqa: S310 - http
         try:
             with build_opener(ProxyHandler({})).open(asked) as answer:

@@ -77,12 +77,13 @@ class Control:
         if path.endswith(b"faults"):
             await exchange.read_body()
             check_body_size(len(exchange.body))
+            unused = wire.encode({"unused": self._faults.count_unused()})
             try:
                 self._faults.use(parse_rules("rules", exchange.body))
             except SourceError as error:
                 raise InvalidRequestError(error.reason) from None
-        else:
-            self._faults.reset()
-            self._snapshot.restart_clock()
-            self._journal.clear()
+            return Response(unused, 200, headers, http.JSON_TYPE)
+        self._faults.reset()
+        self._snapshot.restart_clock()
+        self._journal.clear()
         return Response(None, 204, headers)

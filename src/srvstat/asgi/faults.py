@@ -54,6 +54,11 @@ class Faults:
         self._draw = random.Random(self._settings.seed).random  # noqa: S311 - must be reproducible
         self._taken = [0] * len(self._rules)
 
+    def count_unused(self) -> list[int]:
+        """Return the number of answers that each rule has left."""
+        pairs = zip(self._rules, self._taken, strict=True)
+        return [max(0, len(rule.answers) - taken) for rule, taken in pairs]
+
     def simulate(self, call: faults.Call, exchange: Exchange) -> None:
         """Choose the fault of a request, and add it to the log entry and to the response's headers.
 

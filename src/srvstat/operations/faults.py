@@ -90,7 +90,7 @@ class Call(NamedTuple):
 class Rule(models.ContractModel):
     """The consecutive answers to the requests that match all of the given properties.
 
-    `server` is an identifier as sent in requests.
+    `server` is an identifier as sent in requests, alone or after `id:` or `cfxId:`.
     """
 
     operation: OperationId | None = None
@@ -104,9 +104,10 @@ class Rule(models.ContractModel):
 
     def includes(self, call: Call) -> bool:
         """Return whether the rule applies to a request."""
+        names = (f"{one.by}:{one.identifier}" for one in call.servers)
         return (
             self.operation in (None, call.operation)
-            and self.server in {None, *(one.identifier for one in call.servers)}
+            and self.server in {None, *names, *(one.identifier for one in call.servers)}
             and self.plan in (None, call.plan)
             and self.sha256 in (None, call.key)
         )
