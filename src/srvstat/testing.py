@@ -150,10 +150,7 @@ class SrvstatService:
             raise
         unused = self._use_rules(before)["unused"][0]
         if unused and is_whole:
-            of = operation or "any operation"
-            text = (
-                f"fail: {unused} of {len(answers)} answers unused; too few requests matched ({of})"
-            )
+            text = f"fail: {unused} of {len(answers)} answers unused; too few requests matched"
             warnings.warn(text, stacklevel=3)
 
     def _use_rules(self, rules: list[str]) -> Any:

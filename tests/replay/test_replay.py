@@ -912,7 +912,7 @@ def test_a_recording_without_a_request_of_the_api_exits_with_5(
         ran = cli("replay", name, *options)
         return ran.exit_code, ran.stderr
 
-    error = "error: no request of this API"
+    error = "error: no request to this API"
     paths = "[PREFIX]/gateway/v1/compare or [PREFIX]/gateway/v1/servers/ID"
     assert replay_path("/collect") == (5, f"{error}\n")
     assert replay_path("https://a.example/api/compare?key=x") == (

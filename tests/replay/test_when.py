@@ -159,7 +159,7 @@ def test_a_rounded_figure_has_half_a_unit_of_its_last_digit(
             2,
             "median=3: no server before it; write, for example, harbor-city median=3",
         ),
-        (["a"], 2, "a: no numbers after it; add one, such as median=113"),
+        (["a"], 2, "a: no number given; add one, such as median=113"),
         (
             ["a", "uptime=3"],
             2,

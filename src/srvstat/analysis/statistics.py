@@ -108,7 +108,7 @@ def _parse_quantile(text: str) -> Fraction:
     if not _QUANTILE.fullmatch(text) or Fraction(text) > 1:
         raise ParameterError(
             "{quantiles}: {value} is not a decimal from 0 to 1 with at most 15 digits after the"
-            " point, such as 0.95",
+            " point; for the 95th percentile, write 0.95",
             value=wire.quote_value(text),
         )
     return Fraction(text)

@@ -42,7 +42,7 @@ _OPEN_FILES = 10_240
 _NO_LINGER = struct.pack("ii", 1, 0)
 """The socket option with which closing a TCP connection resets it."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_REACHABLE = "is reachable from other machines and requires keys; add {access} FILE"
+_REACHABLE = "reachable from other machines, so keys are required; add {access} FILE"
 
 
 def serve(settings: Settings, listener: socket.socket, on_ready: Callable[[], None]) -> None:
@@ -189,7 +189,7 @@ def open_listener(host: str, port: int, *, loopback_only: bool) -> socket.socket
         reason = getattr(error, "strerror", None) or "not a host"
         raise ParameterError("{host} {value}: {problem}", value=host, problem=reason) from None
     if loopback_only and not _is_loopback(address):
-        raise ParameterError(f"{{host}} {{value}} {_REACHABLE} or use 127.0.0.1", value=host)
+        raise ParameterError(f"{{host}} {{value}}: {_REACHABLE} or use 127.0.0.1", value=host)
     try:
         return socket.create_server(
             address, family=family, backlog=_WAITING_CONNECTIONS, dualstack_ipv6=is_dual
@@ -218,7 +218,7 @@ def inherit_listener(descriptor: int, *, loopback_only: bool) -> socket.socket:
     if not listens or listener.type != socket.SOCK_STREAM:
         problem = "not a listening stream socket; use ListenStream= and Accept=no"
     elif loopback_only and listener.family != socket.AF_UNIX and not _is_loopback(address):
-        problem = f"{{address}} {_REACHABLE}, 127.0.0.1 or a UNIX socket"
+        problem = f"{{address}}: {_REACHABLE}, 127.0.0.1 or a UNIX socket"
     else:
         listener.set_inheritable(False)
         return listener

@@ -357,7 +357,7 @@ def events(
     """List gaps, unusual days and level changes.
 
     Show each event's start and end, and the expected and observed players. Without identifiers,
-    cover all servers. Events do not show causes or probabilities.
+    cover all servers. An event says nothing about its cause.
 
     Example: srvstat events --all --since 24h --exit-code
     """

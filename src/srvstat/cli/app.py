@@ -40,7 +40,7 @@ GROUPS: Mapping[str, Mapping[str, str | Group]] = {
     "Start": {
         "demo": "demo",
         "snapshot": Group(
-            "Build, inspect, verify and compare snapshots.",
+            "Build, update, describe, verify and compare snapshots.",
             {
                 **dict.fromkeys(("build", "update", "draft-servers", "bundle", "export"), "build"),
                 **dict.fromkeys(("info", "verify", "diff"), "snapshot"),

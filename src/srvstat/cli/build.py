@@ -165,8 +165,8 @@ def _finish(sources: Sources, lines: Sequence[str], read: BuildSummary, *, quiet
 def draft_servers(sources: Annotated[SourceOptions, Without("servers", "save_mapping")]) -> Outcome:
     """Generate a servers file to edit.
 
-    Print a server's metadata, with blank fields, for each identifier in the observations. Build
-    with the file as it is, or edit it first.
+    Print one line of server metadata, with blank fields, for each identifier in the observations.
+    Build with the file as it is, or edit it first.
 
     Example: srvstat snapshot draft-servers --observations week.csv --game game_a > servers.ndjson
     """

@@ -35,7 +35,7 @@ _MAX_SUGGESTED = 5
 _MAX_LISTED = 10
 
 
-_SIMILAR = 0.7
+_SIMILAR = 0.75
 
 _LIKELY = ("stats", "history", "compare", "top")
 """Commands searched for an option that the current command lacks."""
@@ -96,7 +96,7 @@ def _explain_invalid_value(name: str, parameter: Any, problem: str) -> str:
         return f"{name}: {wire.quote_value(choice[1])}" + choice[2].replace("'", "")
     low, high = parameter.min, parameter.max
     limits = f"at least {low}" if high is None else f"from {low} to {high}"
-    return f"{name} must be {next((_KINDS[one] for one in _KINDS if one in problem), limits)}"
+    return f"{name}: must be {next((_KINDS[one] for one in _KINDS if one in problem), limits)}"
 
 
 def _find_option(name: str, context: Any, root: Any, words: Sequence[str]) -> str:
@@ -136,8 +136,11 @@ def _list_options(command: Any) -> list[str]:
 
 def _find_command(name: str, group: Any, root: Any) -> str:
     """Return a suggestion for an unknown command of a group, or empty text if there is none."""
+    intent = _read_intents().get(name, "")
+    if intent.startswith(f"{group.name} "):
+        return intent.removeprefix(f"{group.name} ")
     if group is root:
-        if intent := _read_intents().get(name):
+        if intent:
             return intent
         for parent in ("snapshot", "access"):
             if name in root.get_command(None, parent).commands:
@@ -182,7 +185,8 @@ def _find_intent(error: ApiError, identifiers: Sequence[str], given: Mapping[str
         prefix, colon, rest = one.partition(":")
         if _SEVERAL.fullmatch(one):
             return f"separate identifiers by spaces: {one.replace(',', ' ')}"
-        right = [name for name in names if name.casefold() == f"{prefix}{colon}".casefold()]
+        start = prefix.casefold() if colon else ""
+        right = [name for name in names if start and name.casefold().startswith(start)]
         if right and not one.startswith(right[0]):
             return f"did you mean {right[0]}{rest}?"
     if error.reason.startswith("servers: 1 given") and len(identifiers) == 1:

@@ -400,7 +400,11 @@ def check_ending(path: str | None, *endings: str, hint: str = "") -> None:
     ending = os.path.splitext(path or "")[1].lower()
     if ending in _KNOWN_ENDINGS.difference(endings):
         listed = " or ".join(filter(None, (", ".join(endings[:-1]), *endings[-1:])))
-        problem = f"the output must end in {listed}" if endings else "the output is a folder"
+        problem = (
+            f"the output must end in {listed}"
+            if endings
+            else f"the output is a folder; give a name without {ending}"
+        )
         raise errors.UsageError(f"{path}: {problem}{hint}")
 
 

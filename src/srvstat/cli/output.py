@@ -58,7 +58,7 @@ ROW_FORMS = (Form.CSV, Form.NDJSON, Form.MARKDOWN, Form.PARQUET)
 """The forms of documents that are tables of rows."""
 
 
-JsonOption = Annotated[bool, Parameter("Print JSON; the default except on a terminal.")]
+JsonOption = Annotated[bool, Parameter("Print JSON [default unless on a terminal].")]
 
 
 @dataclass(frozen=True)

@@ -282,7 +282,7 @@ def describe_finding(document: Replay) -> str:
     """Return a one-sentence verdict, without the full stop, for a reply to the customer."""
     compared = [one for one in document.exchanges if one.class_ in {"match", "differs"}]
     if not compared:
-        return "Nothing to compare: the recording has no usable responses"
+        return "Nothing to compare: no usable responses; use srvstat when to date numbers"
     verdicts: dict[str, list[str]] = {}
     for one in compared:
         kind, words = _judge(one, document)
@@ -353,7 +353,7 @@ def _report_foreign(exchanges: Sequence[ReplayedExchange]) -> bool:
     nearest = "" if near is None else f"; the nearest is {near.method} {near.path}"
     if near is not None:
         nearest += f": {near.reason}" if near.reason else f"; a path of the API is {_COMPARE}"
-    report(f"error: no request of this API{nearest}")
+    report(f"error: no request to this API{nearest}")
     return True
 
 
@@ -385,11 +385,13 @@ def _warn_of_later_instants(document: Replay, rule: AtRule | int) -> None:
 
 
 _WANTED = re.compile(
-    r"(?P<figure>[A-Za-z]+)=(?P<value>[+-]?[0-9]{1,15}(?:\.(?P<digits>[0-9]{1,20}))?)(?P<percent>%?)"
+    r"(?P<figure>[A-Za-z.]+)=(?P<value>[+-]?[0-9]{1,15}(?:\.(?P<digits>[0-9]{1,20}))?)"
+    r"(?: ?(?P<percent>%))?"
     r"(?:(?:±|\+-|\+/-)(?P<tolerance>[0-9]{1,15}(?:\.[0-9]{1,9})?))?"
 )
 _ROUNDED = ("average", "percentage", "median")
 _NAMES = {"mean": "average", "avg": "average", "count": "samples", "samplecount": "samples"}
+_NAMES |= {"growth.players": "growth", "growth.percentage": "percentage"}
 """Other names of statistics, besides the API's names such as medianPlayers."""
 
 
@@ -410,8 +412,8 @@ def when(
 ) -> Outcome:
     """Find when the API returned given numbers.
 
-    Find when a screenshot's or email's numbers were current: show when the API would have returned
-    all of them, or the closest match. Numbers may be rounded: 15.62 matches values from 15.615 to
+    Find when the API would have returned all of the numbers in a screenshot or email, or the
+    closest match. Numbers may be rounded: 15.62 matches values from 15.615 to
     15.625. Exit with 5 if there is no match.
 
     Example: srvstat when harbor-city median=113 average=115.31 --range 7d
@@ -442,7 +444,9 @@ def _parse_wanted(words: Sequence[str]) -> dict[str, list[Figure]]:
             [*wanted.values()][-1].append(_parse_figure(word))
     for name, figures in wanted.items():
         if not figures:
-            raise UsageError(f"{name}: no numbers after it; add one, such as median=113")
+            if os.path.isfile(name):
+                raise UsageError(f"{name}: a file, not a server; use srvstat replay {name}")
+            raise UsageError(f"{name}: no number given; add one, such as median=113")
     return wanted
 
 
@@ -450,8 +454,9 @@ def _parse_figure(word: str) -> Figure:
     match = _WANTED.fullmatch(word)
     given = word.partition("=")[0].lower()
     figure = _NAMES.get(given, given.removesuffix("players"))
-    # A growth in % is the percentage. No other number may have a % sign.
-    figure = "percentage" if figure == "growth" and match and match["percent"] else figure
+    # A growth in %, or with decimals, is the percentage. No other number may have a % sign.
+    is_share = match is not None and (match["percent"] or match["digits"])
+    figure = "percentage" if figure == "growth" and is_share else figure
     if figure not in FIGURES:
         name = wire.quote_value(given)
         raise UsageError(f"{word}: no statistic {name}; use one of {', '.join(FIGURES)}")

@@ -107,7 +107,7 @@ class SimulationOptions:
         ),
     ] = None
     fail: Annotated[
-        str | None, Parameter("Answer this share of the requests with a 500.", "P%")
+        str | None, Parameter("Answer this percentage of requests with status 500.", "P%")
     ] = None
     drop: Annotated[
         str | None,

@@ -108,7 +108,7 @@ class SourceOptions:
     input_format: Annotated[
         Literal["csv", "ndjson"] | None,
         Parameter(
-            "Set the format of standard input, or of files with an unknown extension. Known:"
+            "The format of standard input, or of files with an unknown extension. Known extensions:"
             f" {', '.join(registry.EXTENSIONS)}, each also with .gz.",
             names=("--input-format", "--format"),
         ),
@@ -141,8 +141,8 @@ class SourceOptions:
     wide: Annotated[
         str | None,
         Parameter(
-            "Read a table with one column per server and this column of times. Columns to ignore"
-            " follow: at=NAME,except=NAME+NAME.",
+            "Read a table that has a time column, NAME, and one column per server. To ignore"
+            " columns: at=NAME,except=NAME+NAME.",
             "at=NAME[,...]",
         ),
     ] = None

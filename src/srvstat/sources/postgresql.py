@@ -112,7 +112,9 @@ def _describe(error: psycopg.Error, secrets: list[str]) -> str:
     text = (error.diag.message_primary or str(error)).strip()
     for secret in secrets:
         text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "…", text)
-    return " ".join(text.split()) or "the connection failed"
+    return (
+        "; ".join(" ".join(line.split()) for line in text.splitlines()) or "the connection failed"
+    )
 
 
 def _read_query(source: Source, cursor: "psycopg.Cursor[Any]") -> Iterator[Batch]:

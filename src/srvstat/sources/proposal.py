@@ -392,7 +392,9 @@ class _Search:
             if len(same) != 1:
                 likely = min(self.columns.values(), key=lambda each: each.rank(key)).name
                 near = format_columns({key: likely})
-                remedy = f"; did you mean {near}?" if key in _NAMES else ""
+                is_new = key in _NAMES and likely not in self.given.columns.values()
+                listed = list_names([*self.columns])
+                remedy = f"; did you mean {near}?" if is_new else f"; the columns are {listed}"
                 raise self._build_error(f"no column {wire.quote_value(part)}", remedy)
             parts[at] = same[0]
         return "+".join(parts)

@@ -244,7 +244,7 @@ def check_object(value: Any, what: str, known: tuple[str, ...]) -> Mapping[str, 
         if key not in known:
             fields = ", ".join(known)
             problem = f"{wire.quote_value(key)} is not a field of {what}"
-            raise FieldError(f"{problem}; the fields are {fields}")
+            raise FieldError(f"{problem}; use one of {fields}")
     return value
 
 

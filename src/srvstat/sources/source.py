@@ -278,7 +278,7 @@ class Source:
 
     def _build_encoding_error(self, line: int) -> "EncodingError":
         encoding = self.mapping.encoding
-        reason = f"not {encoding}" if encoding else NOT_UTF8
+        reason = f"not {encoding}; if it is text, set its --encoding" if encoding else NOT_UTF8
         return EncodingError(self.build_error(line, reason).reason)
 
 

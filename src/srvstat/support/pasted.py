@@ -60,8 +60,8 @@ def read_text(title: str, chunks: Iterator[bytes]) -> Exchanges:
     if text.strip() and not following:
         near = [reason for pattern, reason in _NEAR.items() if re.search(pattern, text)]
         raise SourceError(
-            f"{title}: {'; '.join(near) or 'no request found'}; paste the curl command, export a"
-            " HAR file, or date its numbers with srvstat when"
+            f"{title}: {'; '.join(near) or 'no request found'}; a recording is a HAR file or a"
+            " curl command; for numbers without a request, use srvstat when"
         )
     scope, line, counted = calls.Scope(text), 1, 0
     while start := following:

@@ -269,7 +269,8 @@ def read_har(title: str, chunks: Iterator[bytes], read_file: ReadFile | None = N
                 read = read_har_entry(place, entry)
             yield read
     except json_stream.CutOffError:
-        problem = f"cut off after entry {count}; export it again"
+        after = f"after entry {count}" if count else "in its first entry"
+        problem = f"cut off {after}; export it again"
     except json_stream.NotJsonError:
         problem = f"not JSON after entry {count}; export it again"
     except json_stream.MissingArrayError:

@@ -173,9 +173,9 @@ def _list_facts(document: analysis.Stats | analysis.Top, screen: Screen) -> Iter
     ]
     if weighted and not document.hold:
         first, average = weighted[0]
-        more = f" (and {len(weighted) - 1:,} more)" if weighted[1:] else ""
+        more = f" and {len(weighted) - 1:,} more" if weighted[1:] else ""
         name = screen.escape(text.format_id(first.server_id)).plain
-        yield f"weighted by time, {name} averages {text.format_average(average)}{more}"
+        yield f"averages differ if weighted by time: {name} {text.format_average(average)}{more}"
 
 
 _STEP_HEADERS = {"day": "day", "week": "week from", "month": "month"}
@@ -306,7 +306,7 @@ def _build_map(
         cost = ""
         if server.restart_player_hours is not None:
             players = text.format_average(server.restart_player_hours)
-            cost = f"; a restart then costs {players} player-hours"
+            cost = f"; a one-hour restart then costs {players} player-hours"
         yield Text(f"busiest {busiest}; quietest {quietest}{cost}", overflow="fold")
     lowest, highest = min(known), max(known)
     low, high = map(text.format_average, (lowest, highest))
@@ -402,7 +402,13 @@ _WIDTH_WITH_BARS = 80
 @render_table.register
 def render_together(document: analysis.Together, screen: Screen) -> str:
     """Render the correlation of each pair of servers, with a bar from -1 to 1."""
-    names = ("server", "and", "steps", "correlation", *[""] * (screen.width >= _WIDTH_WITH_BARS))
+    names = (
+        "server",
+        "other server",
+        "steps",
+        "correlation",
+        *[""] * (screen.width >= _WIDTH_WITH_BARS),
+    )
     table = start_table(*names, right=("steps", "correlation"))
     missing: Counter[analysis.MissingCorrelation] = Counter()
     for pair in document.pairs:

@@ -14,9 +14,9 @@ _MAX_LINES = 30
 _TEMPLATES = {
     "gap": "no data",
     "zeros": "no players (usually {0})",
-    "unusualDay": "unusual day: expected {0}, seen {1}",
+    "unusualDay": "unusual day: expected {0}, observed {1}",
     "stepChange": "new level: {0} before, {1} after",
-    "belowUsual": "below usual: expected {0}, seen {1}",
+    "belowUsual": "below usual: expected {0}, observed {1}",
 }
 
 

@@ -76,12 +76,12 @@ def render_advice(finding: str, command: str, screen: Screen) -> str:
 def _count_classes(replay: support.Replay) -> str:
     counts = replay.counts
     named = {
-        "matches" if counts.match == 1 else "match": counts.match,
-        "differs" if counts.differs == 1 else "differ": counts.differs,
+        "match" if counts.match == 1 else "matches": counts.match,
+        "difference" if counts.differs == 1 else "differences": counts.differs,
         "not recorded": counts.unrecorded,
         "not reproducible": counts.not_reproducible,
         "unreadable": counts.unreadable,
-        "not this API": counts.foreign,
+        "to another API": counts.foreign,
     }
     shown = [f"{count:,} {name}" for name, count in named.items() if count]
     return ", ".join([format_count(sum(named.values()), "exchange"), *shown])
@@ -196,7 +196,7 @@ def _describe(exchange: support.ReplayedExchange) -> str:
         case "unreadable":
             return f"can't be read: {exchange.reason}"
         case "foreign":
-            words = "a preflight" if exchange.method == "OPTIONS" else "not this API"
+            words = "a preflight" if exchange.method == "OPTIONS" else "another API"
             return f"{words}; {exchange.reason}" if exchange.reason else words
 
 
@@ -416,10 +416,10 @@ def render_snapshot_diff(diff: support.SnapshotDiff, screen: Screen) -> str:
 def _summarize_diff(diff: support.SnapshotDiff) -> str:
     servers = diff.servers
     if diff.is_empty:
-        return "no difference"
+        return "no difference in what both snapshots cover"
     values = sum(bool(_list_values(answer.differences)) for answer in diff.answers)
     current = len(diff.answers) - values
-    more = f", {current:,} more only in currentPlayers" if current else ""
+    more = f", {current:,} more in currentPlayers only" if current else ""
     return (
         f"{format_count(len(servers.changed), 'server')} changed, {len(servers.added):,} added,"
         f" {len(servers.removed):,} removed;"

@@ -218,7 +218,7 @@ def _check_file(path: str) -> tuple[str, os.stat_result]:
         )
     page_size = int.from_bytes(header[16:18])
     if (65_536 if page_size == 1 else page_size) * int.from_bytes(header[28:32]) != status.st_size:
-        raise SnapshotError(f"{path}: incomplete or modified; copy it again")
+        raise SnapshotError(f"{path}: damaged; copy or build it again")
     if int.from_bytes(header[56:60]) != _UTF_8:
         raise build_damage_error(path, "its header")
     return location, status
