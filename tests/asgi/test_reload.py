@@ -339,7 +339,7 @@ def test_a_bad_access_file_is_rejected_once_and_the_previous_one_stays(
     [
         (remove, "no such file"),
         (make_pipe, "a pipe, socket or device, not a snapshot"),
-        (cut_in_half, "incomplete or modified"),
+        (cut_in_half, "damaged; copy or build it again"),
         (damage, "damaged (observations of server a from "),
     ],
 )

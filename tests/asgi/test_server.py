@@ -67,7 +67,7 @@ def service(small: str) -> Iterator[Service]:
         yield running
 
 
-PUBLIC = "is reachable from other machines and requires keys; add --access FILE or use 127.0.0.1"
+PUBLIC = ": reachable from other machines, so keys are required; add --access FILE or use 127.0.0.1"
 FAULTS = [
     (["--host", "0.0.0.0"], 2, f"error: --host 0.0.0.0 {PUBLIC}\n"),  # noqa: S104 - it is refused
     (["--host", ""], 2, "error: --host: empty; use 127.0.0.1 for this machine\n"),
@@ -414,7 +414,7 @@ NOT_LISTENING = "not a listening stream socket; use ListenStream= and Accept=no"
     [
         (
             lambda: socket.create_server(("0.0.0.0", 0)),  # noqa: S104 - it is refused
-            "0.0.0.0 is reachable from other machines and requires keys",
+            "0.0.0.0: reachable from other machines, so keys are required",
         ),
         (lambda: socket.socket(type=socket.SOCK_DGRAM), NOT_LISTENING),
         (socket.socket, NOT_LISTENING),

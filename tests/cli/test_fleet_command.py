@@ -146,7 +146,7 @@ def test_only_rows_that_could_be_missed_are_a_warning_when_quiet(cli: Cli) -> No
             "none/r.ndjson: the folder does not exist; create it first",
         ),
         ([*RESULTS, "--at=today"], 2, "--at: "),
-        ([*RESULTS, "--threads=1025"], 2, "--threads must be from 1 to 1024"),
+        ([*RESULTS, "--threads=1025"], 2, "--threads: must be from 1 to 1024"),
         ([*RESULTS, "--memory=4GB"], 2, '"4GB" is not a size such as 512MiB or 4GiB'),
         ([*RESULTS, "missing.csv"], 6, "missing.csv: no such file or directory"),
         ([*RESULTS, "--hold"], 2, "--hold: not supported by fleet"),

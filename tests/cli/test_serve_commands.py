@@ -43,11 +43,11 @@ def test_every_option_of_serve_but_set_has_a_variable(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "error"),
     [
-        ("PORT", "http", "SRVSTAT_PORT must be a whole number\n"),
-        ("HOST", "0.0.0.0", "SRVSTAT_HOST 0.0.0.0 is reachable from other machines"),  # noqa: S104 - refused
+        ("PORT", "http", "SRVSTAT_PORT: must be a whole number\n"),
+        ("HOST", "0.0.0.0", "SRVSTAT_HOST 0.0.0.0: reachable from other machines"),  # noqa: S104 - refused
         ("RECORD", "-", "SRVSTAT_RECORD -: not a file"),
         ("AT", "x", 'SRVSTAT_AT: "x" is not a time'),
-        ("EXPLORE", "perhaps", "SRVSTAT_EXPLORE must be true or false\n"),
+        ("EXPLORE", "perhaps", "SRVSTAT_EXPLORE: must be true or false\n"),
     ],
 )
 def test_an_invalid_variable_is_named(

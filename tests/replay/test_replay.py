@@ -257,11 +257,11 @@ def test_matches_of_many_exchanges_and_requests_to_one_host_share_a_line(
     assert (
         shown.decode().replace(str(tmp_path), "DIR").replace(demo_snapshot, "DEMO")
         == """\
-DIR/x.ndjson: 105 exchanges, 100 match, 2 unreadable, 3 not this API
+DIR/x.ndjson: 105 exchanges, 100 matches, 2 unreadable, 3 to another API
 
 ✗  2 requests    can't be read: request: must be an object, from line 1 on
 ✓  100 requests  match
-\N{EN DASH}  3 requests to x.example  not this API
+\N{EN DASH}  3 requests to x.example  another API
 
 100 of 100 recorded responses are right. Show where the numbers come from:
   srvstat replay DIR/x.ndjson --snapshot DEMO --explain
@@ -900,7 +900,7 @@ def test_a_prefix_is_found_or_offered(
     assert list_classes("--prefix", "v2/stats/") == ["foreign", "match", "match", "match"]
     shown = cli("replay", name, "--table").stdout.decode()
     assert "POST /api/gateway/v1/compare 7d  matches" in shown
-    assert "not this API; add --prefix /v2/stats" in shown
+    assert "another API; add --prefix /v2/stats" in shown
 
 
 def test_a_recording_without_a_request_of_the_api_exits_with_5(

@@ -410,7 +410,7 @@ _PARTS = (
 REASON = re.compile(
     rf"damaged \(({'|'.join(_PARTS)})\); copy it again, or build one with"
     " `srvstat snapshot build`"
-    "|incomplete or modified; copy it again"
+    "|damaged; copy or build it again"
     "|set to write-ahead-log mode by another program; reset it with SQLite's"
     " PRAGMA journal_mode = DELETE, or build it again"
     "|(?P<journal>[^ ]+-(journal|wal)) exists, so another program may not have finished"

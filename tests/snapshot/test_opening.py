@@ -25,7 +25,7 @@ from support.snapshots import read_directory
 pytestmark = pytest.mark.usefixtures("empty_directory")
 
 MISSING = ["x.db", "x?mode=rwc.db", "x#y.db", ":memory:", "file:x.db"]
-WRONG_SIZE = "incomplete or modified; copy it again"
+WRONG_SIZE = "damaged; copy or build it again"
 
 
 CheckRefusal = Callable[[str, str], None]

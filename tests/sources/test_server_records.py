@@ -214,7 +214,7 @@ def test_an_unknown_field_is_refused(owner: str, name: str, refusal: Refusal) ->
     fields = {name: None} if owner == "the record" else {owner: {name: None}}
     reason = f'"{name}" is not a field of {owner}'
 
-    problem, _, known = refusal(append_to_good(record(**fields))).partition("; the fields are ")
+    problem, _, known = refusal(append_to_good(record(**fields))).partition("; use one of ")
     assert problem == f"line 3: {reason}"
     assert known.startswith("id, game, cfxId, " if owner == "the record" else "current, max")
 
