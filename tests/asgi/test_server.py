@@ -69,7 +69,7 @@ def service(small: str) -> Iterator[Service]:
 
 PUBLIC = ": reachable from other machines, so keys are required; add --access FILE or use 127.0.0.1"
 FAULTS = [
-    (["--host", "0.0.0.0"], 2, f"error: --host 0.0.0.0 {PUBLIC}\n"),  # noqa: S104 - it is refused
+    (["--host", "0.0.0.0"], 2, f"error: --host 0.0.0.0{PUBLIC}\n"),  # noqa: S104 - it is refused
     (["--host", ""], 2, "error: --host: empty; use 127.0.0.1 for this machine\n"),
     (["--host", "no host"], 2, "error: --host no host: "),
     (["--access", "bad.toml"], 6, "error: bad.toml, line 3: plans.all.ranges: "),

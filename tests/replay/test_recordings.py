@@ -91,7 +91,10 @@ def test_a_text_without_exchanges_is_refused_with_what_came_near(
     with pytest.raises(SourceError) as refused:
         read_all(tmp_path / "mail.txt", text)
 
-    remedy = "paste the curl command, export a HAR file, or date its numbers with srvstat when"
+    remedy = (
+        "a recording is a HAR file or a curl command; for numbers without a request, use srvstat"
+        " when"
+    )
     assert str(refused.value) == f"{tmp_path}/mail.txt: {reason}; {remedy}"
 
 

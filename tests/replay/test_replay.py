@@ -332,7 +332,7 @@ def test_a_table_ends_with_what_was_found(
     assert find([stale, *lines, lost], "--at", "snapshot")[0].startswith(
         "2 of 4 recorded responses differ: averagePlayers 8 where the data give 7, and others."
     )
-    unusable = "Nothing to compare: the recording has no usable responses."
+    unusable = "Nothing to compare: no usable responses; use srvstat when to date numbers."
     assert find([foreign, foreign])[-1] == unusable
 
 

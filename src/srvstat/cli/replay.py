@@ -385,7 +385,7 @@ def _warn_of_later_instants(document: Replay, rule: AtRule | int) -> None:
 
 
 _WANTED = re.compile(
-    r"(?P<figure>[A-Za-z.]+)=(?P<value>[+-]?[0-9]{1,15}(?:\.(?P<digits>[0-9]{1,20}))?)"
+    r"(?P<name>[A-Za-z.]+)=(?P<value>[+-]?[0-9]{1,15}(?:\.(?P<digits>[0-9]{1,20}))?)"
     r"(?: ?(?P<percent>%))?"
     r"(?:(?:±|\+-|\+/-)(?P<tolerance>[0-9]{1,15}(?:\.[0-9]{1,9})?))?"
 )
