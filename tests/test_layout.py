@@ -17,7 +17,6 @@ IMPORTS = {
     part: set(may_import.split())
     for part, may_import in {
         "contract": "",
-        "testing": "",
         "documents": "contract",
         "files": "contract",
         "sources": "contract files",
@@ -26,6 +25,7 @@ IMPORTS = {
         "snapshot/write": "contract documents files sources snapshot snapshot/read",
         "render": "contract documents",
         "operations": "contract files snapshot snapshot/read",
+        "testing": "contract operations",
         "fleet": "contract documents files sources snapshot snapshot/write",
         "analysis": "contract documents operations snapshot snapshot/read",
         "support": "contract documents files operations snapshot snapshot/read",

@@ -32,9 +32,6 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 
-from srvstat.contract.errors import SourceError
-from srvstat.operations.faults import parse_rules
-
 __all__ = [
     "SrvstatService",
     "serve_snapshot",
@@ -154,6 +151,9 @@ class SrvstatService:
             warnings.warn(text, stacklevel=3)
 
     def _use_rules(self, rules: list[str]) -> Any:
+        from srvstat.contract.errors import SourceError  # noqa: PLC0415 - few tests use rules
+        from srvstat.operations.faults import parse_rules  # noqa: PLC0415 - few tests use rules
+
         content = "".join(rules).encode()
         try:
             parse_rules("rules", content)  # the service hides quoted values in its errors

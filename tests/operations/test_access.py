@@ -73,9 +73,8 @@ def test_the_example_in_the_documentation_is_valid(path: Path) -> None:
 
     access = read_access(str(path))
 
-    changed = {"ranges": ("24h", "7d", "30d"), "raw_history_days": 7}
-    starter = STARTER.model_copy(update=changed)
-    assert access.plans == {"starter": starter}
+    changed = {"name": "basic", "ranges": ("24h", "7d", "30d"), "raw_history_days": 7}
+    assert access.plans == {"basic": STARTER.model_copy(update=changed)}
     assert len(access.keys) == 1
 
 

@@ -393,8 +393,7 @@ class _Search:
                 likely = min(self.columns.values(), key=lambda each: each.rank(key)).name
                 near = format_columns({key: likely})
                 is_new = key in _NAMES and likely not in self.given.columns.values()
-                listed = list_names([*self.columns])
-                remedy = f"; did you mean {near}?" if is_new else f"; the columns are {listed}"
+                remedy = f"; did you mean {near}?" if is_new else ""
                 raise self._build_error(f"no column {wire.quote_value(part)}", remedy)
             parts[at] = same[0]
         return "+".join(parts)
