@@ -43,13 +43,14 @@ _PIECE = re.compile(
     re.DOTALL,
 )
 _STRING = r"""(?:'(?:[^']|'')*+'|"(?:[^"`]|`.|"")*+")"""
-_TABLE = rf"@\{{(?:[^\"'}}]|{_STRING})*+\}}"
+_TABLE = rf"@\{{(?:[^\"'}}]|{_STRING})*\}}"
 POWERSHELL = (
     r"(?i:Invoke-RestMethod|Invoke-WebRequest|irm|iwr)(?=[ \t]+(?:[-'\"$]|[\w.]+[:./]))"
     r"|(?:curl|wget)(?=[^\n|;]{0,2000}[ \t]-(?i:Uri|Method|Headers|Body|ContentType)[ \t])"
 )
 """The PowerShell commands that send requests; curl can be an alias."""
-_STATEMENT = re.compile(rf"(?:`.|{_STRING}|{_TABLE}|[^\n\"'`;|@{{}}])*+", re.DOTALL)
+# Not possessive: Python before 3.11.5 then skips the quote of a string that is not closed.
+_STATEMENT = re.compile(rf"(?:`.|{_STRING}|{_TABLE}|[^\n\"'`;|@{{}}])*", re.DOTALL)
 _ARGUMENT = re.compile(
     r"(?<![\w`-])(?:-([A-Za-z]\w*)(:?)|(?:\(\[[\w.]+\]::UTF8\.GetBytes\()?"
     rf"({_STRING}|{_TABLE}|[^\s`'\"@()-][^\s`'\"@()]*))",
